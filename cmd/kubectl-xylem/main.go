@@ -1,4 +1,4 @@
-// Command kubectl-xylem is kubectl's plugin of Xylem: kubectl xylem.
+// Command kubectl-xylem is Xylem's kubectl plugin: kubectl xylem.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// completer is the name by which kubectl calls for the completion of this plugin's
-// arguments: a link of that name, beside the plugin, is enough.
+// completer is the name of the program that kubectl runs to complete this plugin's arguments. A
+// link of that name to the plugin suffices.
 const completer = "kubectl_complete-xylem"
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// logTo has client-go log to a stream, like all output, each line once.
+// logTo makes client-go log to a stream, each line once.
 func logTo(w io.Writer) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)

@@ -17,15 +17,16 @@ import (
 	"github.com/xylem-io/xylem/internal/manager"
 )
 
-// errUsage is for who runs it by hand.
+// errUsage is for users who run the command by hand.
 var errUsage = errors.New(`usage: manager check installed|removable [flags]
 installed: whether an installation works, for helm test
 removable: whether nothing waits for the manager any more, for helm uninstall`)
 
-// errCheck is what is left to say when each check has reported.
+// errCheck is the error after each failed check has reported its own.
 var errCheck = errors.New("see what FAILED")
 
-// runCheck is the command that the charts' hooks run: the image has nothing else.
+// runCheck is the command that the charts' hooks run, because the image contains no other
+// program.
 func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "installed" && args[0] != "removable" {
 		return errUsage
@@ -69,7 +70,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	if what == "removable" {
 		ask = func() error { return checker.Removable(ctx) }
 	}
-	if ask() != nil { // told already, each where it was found
+	if ask() != nil { // each check has reported its error
 		return errCheck
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// bodies is the level from which on client-go logs what is sent and answered,
-// Secrets and all (k8s.io/client-go/rest, logBody).
+// bodies is the level from which client-go logs the bodies of requests and responses, including
+// Secrets (k8s.io/client-go/rest, logBody).
 const bodies = zapcore.Level(-8)
 
-// discreet is the level that was requested, short of that.
+// discreet returns the requested level, limited to a level below bodies.
 func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if asked == nil || !asked.Enabled(bodies) {
 		return asked
@@ -19,9 +19,9 @@ func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	return bodies + 1
 }
 
-// lazySink keeps values until a line is logged, and only then has them encoded. Each
-// reconcile has a logger of its own with several values, and nearly none logs a line:
-// that was a twentieth of the manager's time.
+// lazySink keeps values until a line is logged, and encodes them only then. Each reconcile has
+// its own logger with several values, and hardly any logs a line. Encoding them took a
+// twentieth of the manager's CPU time.
 type lazySink struct {
 	logr.LogSink
 	values []any
@@ -29,7 +29,7 @@ type lazySink struct {
 
 func lazy(log logr.Logger) logr.Logger { return logr.New(lazySink{LogSink: log.GetSink()}) }
 
-// Init accounts for the frame that this one adds.
+// Init accounts for the stack frame that this sink adds.
 func (s lazySink) Init(info logr.RuntimeInfo) {
 	info.CallDepth++
 	s.LogSink.Init(info)
@@ -58,7 +58,7 @@ func (s lazySink) WithName(name string) logr.LogSink {
 	return lazySink{s.LogSink.WithName(name), s.values}
 }
 
-// WithCallDepth is of logr.CallDepthLogSink.
+// WithCallDepth implements logr.CallDepthLogSink.
 func (s lazySink) WithCallDepth(depth int) logr.LogSink {
 	if sink, ok := s.LogSink.(logr.CallDepthLogSink); ok {
 		return lazySink{sink.WithCallDepth(depth), s.values}

@@ -1,5 +1,5 @@
-// Command manager runs Xylem's controllers against the host cluster. As `manager
-// check` it says whether an installation works, or may be removed.
+// Command manager runs Xylem's controllers against the host cluster. As `manager check`, it
+// checks whether an installation works, or may be removed.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"go.uber.org/zap/zapcore"
-	_ "golang.org/x/crypto/x509roots/fallback" // For an image without any: a kubeconfig may name no authority of its own.
+	_ "golang.org/x/crypto/x509roots/fallback" // for an image without root certificates
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -24,7 +24,7 @@ func main() {
 		return
 	}
 	var options manager.Options
-	// An error says what was being done to which object; a stack adds nothing.
+	// Errors name the operation and the object, so a stack adds nothing.
 	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	options.AddFlags(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)

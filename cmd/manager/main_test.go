@@ -21,7 +21,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// What is kept until a line is logged is in it, and in no other logger's lines.
+// A line contains the values of its own logger, and no other logger's.
 func TestLazyValues(t *testing.T) {
 	var out bytes.Buffer
 	log := lazy(zap.New(zap.WriteTo(&out))).WithName("manager").WithValues("controller", "root_pv")

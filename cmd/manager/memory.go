@@ -8,18 +8,18 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// gcPercent is how much the heap grows between two garbage collections, where GOGC does
-// not say: most of what a reconcile makes is garbage soon, and collecting it was a sixth
-// of the manager's time with Go's default.
+// gcPercent is the heap growth between two garbage collections, unless GOGC is set. Most
+// objects of a reconcile become garbage soon, and collecting them took a sixth of the manager's
+// CPU time with Go's default.
 const gcPercent = 200
 
-// tuneMemory lets garbage be collected more seldom, and as often as it takes close to
-// the container's limit of memory: from 90 % of it on, unless GOMEMLIMIT says otherwise.
+// tuneMemory makes garbage collections rarer. Close to the container's memory limit, from 90 %,
+// they run as often as necessary, unless GOMEMLIMIT is set.
 func tuneMemory(log logr.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if _, err := memlimit.Set(); err != nil {
-		log.V(1).Info("the container's limit of memory is not known", "cause", err.Error())
+		log.V(1).Info("cannot read the container's memory limit", "cause", err.Error())
 	}
 }

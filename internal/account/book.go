@@ -15,37 +15,36 @@ import (
 
 // Reasons why a leaf volume is an orphan.
 const (
-	// RootGone: neither the claim that it was created for nor a PV of the host
-	// represents it any more.
+	// RootGone: the claim for which it was created is gone, and no host PV represents it.
 	RootGone = v1alpha1.ReasonRootGone
-	// RootReplaced: as RootGone, and another claim has the claim's name.
+	// RootReplaced: as RootGone, but another claim has the claim's name.
 	RootReplaced = v1alpha1.ReasonRootReplaced
-	// Surplus: its claim lives, and has its volume elsewhere.
+	// Surplus: its claim exists, and has its volume elsewhere.
 	Surplus = v1alpha1.ReasonSurplusVolume
-	// WithdrawnLate: a provisioner finished it for a claim that had been withdrawn.
+	// WithdrawnLate: a provisioner finished it for a withdrawn claim.
 	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
 
-// Orphan is a leaf volume of Xylem's that has no root.
+// Orphan is one of Xylem's leaf volumes that has no root.
 type Orphan struct {
 	// Volume and UID of the leaf PV.
 	Volume string
 	UID    types.UID
-	// Root is the claim that it was created for.
+	// Root is the claim for which it was created.
 	Root types.NamespacedName
-	// Reason is one of the constants above; Message says it in words.
+	// Reason is one of the constants above, and Message explains it.
 	Reason, Message string
 }
 
 // Orphans is the last account of a member's volumes.
 type Orphans struct {
-	// Known: all of both sides was read at least once since the manager started.
+	// Known: both sides were read completely at least once since the manager started.
 	Known bool
-	// Found by the last complete account, by name.
+	// Found has the orphans in the last complete account, by name.
 	Found []Orphan
-	// Err is why there is no newer account, empty if the last one is good.
+	// Err is why there is no newer account, or "".
 	Err string
-	// Since when it is not known what there is, if Err is not empty.
+	// Since is when the orphans became unknown, if Err is not empty.
 	Since time.Time
 }
 
@@ -63,11 +62,11 @@ type Book struct {
 	changed   chan struct{} // holds a token if anything has
 }
 
-// suspects are the volumes of a member that its cache shows without a root.
+// suspects are the volumes of a member that its cache shows without a root: the candidates.
 type suspects struct {
 	names map[string]struct{}
-	gone  map[string]struct{} // since the account that is being made was begun; else nil
-	woken chan struct{}       // holds a token if they have changed
+	gone  map[string]struct{} // since the current account began; otherwise nil
+	woken chan struct{}       // holds a token after a change
 }
 
 func (s *suspects) wake() {
@@ -77,7 +76,7 @@ func (s *suspects) wake() {
 	}
 }
 
-// NewBook creates an empty book.
+// NewBook creates an empty Book.
 func NewBook() *Book {
 	return &Book{
 		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, stuck: map[string]Stuck{},
@@ -86,11 +85,11 @@ func NewBook() *Book {
 	}
 }
 
-// Changed has a token when something new is known of any member, such as that it
-// was accounted for the first time. It is for one reader.
+// Changed returns a channel with a token when facts about any member change, for example after
+// its first account. It is for one reader.
 func (b *Book) Changed() <-chan struct{} { return b.changed }
 
-// Orphans of a member, as last known.
+// Orphans returns the orphans of a member, as last known.
 func (b *Book) Orphans(registration string) Orphans {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,8 +98,8 @@ func (b *Book) Orphans(registration string) Orphans {
 	return o
 }
 
-// Rivals are the other members that have an orphan of that name for a claim of
-// the same namespace and name, by the last account of each.
+// Rivals returns the other members whose last account has an orphan of that name for a claim of
+// the same namespace and name.
 func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,15 +114,15 @@ func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []
 	return rivals
 }
 
-// Looking records that an account of a member is begun.
+// Looking records that an account of a member has begun.
 func (b *Book) Looking(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.suspectsOf(registration).gone = map[string]struct{}{}
 }
 
-// Found records a complete account of a member. What it found, and what is gone
-// since it was begun, is a reason for another.
+// Found records a complete account of a member. A new orphan, or a volume that was deleted
+// since the account began, triggers another account.
 func (b *Book) Found(registration string, found []Orphan) {
 	b.change(registration, func(o *Orphans) { *o = Orphans{Known: true, Found: found} })
 	b.mu.Lock()
@@ -135,9 +134,8 @@ func (b *Book) Found(registration string, found []Orphan) {
 	s.gone = nil
 }
 
-// Unknown records that a member could not be accounted for, from now on unless
-// it was so before: the first cause stays, as those of later attempts differ in
-// their words only. What was found last stays too.
+// Unknown records that an account of a member failed. It keeps the first cause and time,
+// because later causes differ only in their text, and the orphans that were found last.
 func (b *Book) Unknown(registration, why string, now time.Time) {
 	b.change(registration, func(o *Orphans) {
 		if o.Err == "" {
@@ -218,8 +216,8 @@ func (b *Book) Forget(registration string) {
 	}
 }
 
-// Suspect notes whether a member's cache shows a volume without a root: a reason to
-// look, live, if it was not so before. One that has a root is like one that is gone.
+// Suspect records whether a member's cache shows a volume without a root. A new candidate
+// triggers an account. A volume that has a root counts as gone.
 func (b *Book) Suspect(registration, volume string, is bool) {
 	if !is {
 		b.Gone(registration, volume)
@@ -234,9 +232,8 @@ func (b *Book) Suspect(registration, volume string, is bool) {
 	}
 }
 
-// Gone notes that a member's cache has no volume of that name: a reason to look
-// if it was suspected, or is among what the last account found, or the one finds that
-// is being created.
+// Gone records that a member's cache has no volume of that name. It triggers an account if the
+// volume was a candidate or was found by the last or the current account.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -252,7 +249,7 @@ func (b *Book) Gone(registration, volume string) {
 	}
 }
 
-// Suspicions of a new connection to a member, none yet: the channel has a token
+// Suspicions starts the candidates of a new connection to a member. The channel has a token
 // whenever they have changed.
 func (b *Book) Suspicions(registration string) <-chan struct{} {
 	b.mu.Lock()
@@ -270,12 +267,12 @@ func (b *Book) suspectsOf(registration string) *suspects {
 	return s
 }
 
-// Source enqueues a controller's request of a registration's name whenever what is
-// known of that member changes.
+// Source enqueues a request with a registration's name whenever the facts about its member
+// change.
 func (b *Book) Source() source.Source { return b.waker.Source() }
 
-// FoundSource enqueues what a registration's name represents whenever other orphans are
-// found in that member than before.
+// FoundSource enqueues the requests of a registration's name whenever the orphans found in its
+// member change.
 func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 
 func (b *Book) wake(registration string) {

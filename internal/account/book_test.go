@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A volume that an account found to be an orphan, and that is gone before anything
-// suspected it, is a reason to look again: else it would be shown as an orphan
-// until the next account that nothing asks for.
+// A volume that was found to be an orphan, and that was deleted before anything made it a
+// candidate, triggers another account. Otherwise, it would be shown as an orphan until the next
+// periodic one.
 func TestSuspicions(t *testing.T) {
 	const member, volume = "cluster38", "pvc-1"
 	found := []Orphan{{Volume: volume}}
@@ -52,7 +52,7 @@ func TestSuspicions(t *testing.T) {
 	}
 }
 
-// What was suspected and is gone is examined once, not at every event after it.
+// A candidate that is gone is examined once, not at every later event.
 func TestGoneIsNoSuspect(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
@@ -68,8 +68,8 @@ func TestGoneIsNoSuspect(t *testing.T) {
 	}
 }
 
-// Claims that two members have a volume for wait for the others' orphans to change:
-// for nothing else that an account says.
+// Claims for which two members have a volume wait for a change of the others' orphans. No other
+// change in an account enqueues them.
 func TestFoundSource(t *testing.T) {
 	book := NewBook()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -77,7 +77,7 @@ func TestFoundSource(t *testing.T) {
 	var woken []string
 	source := book.FoundSource(func(_ context.Context, registration string) []reconcile.Request {
 		woken = append(woken, registration)
-		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // who is enqueued may ask
+		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // the enqueued controller may read the book
 		return nil
 	})
 	if err := source.Start(t.Context(), queue); err != nil {

@@ -47,13 +47,13 @@ func init() {
 	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
-// CountOrphans shows a complete account in the metrics.
+// CountOrphans reports a complete account in the metrics.
 func CountOrphans(registration string, n int, at time.Time) {
 	orphaned.WithLabelValues(registration).Set(float64(n))
 	accounted.WithLabelValues(registration).Set(float64(at.Unix()))
 }
 
-// UncountOrphans removes the metrics what is no longer known.
+// UncountOrphans removes the series of a member whose orphans are unknown.
 func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
 
 // CountSnapshotOrphans shows a complete account of snapshots in the metrics.

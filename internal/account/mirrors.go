@@ -14,13 +14,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Mirrors knows the host PVs that were created for claims and may still bind them. A
-// cache that lags behind does not show them, and nothing else in the host names them
-// before the claim is bound. By it, Xylem mirrors at most one leaf volume for a claim,
-// whichever leaf claims come and go, in whichever member (I3).
+// Mirrors knows the host PVs that were created for claims and may still bind them. A lagging
+// cache does not show them, and no other object of the host names them before the claim is
+// bound. With Mirrors, Xylem mirrors at most one leaf volume for a claim, however many leaf
+// claims there are, in whichever member (I3).
 //
-// It costs no write and, as a rule, no read: this process knows the PVs that it
-// creates. Those of earlier processes are found by one live list.
+// It costs no write and usually no read, because this process knows the PVs that it creates.
+// One live list finds those of earlier processes.
 type Mirrors struct {
 	host, live client.Reader
 
@@ -29,28 +29,29 @@ type Mirrors struct {
 	made   map[types.UID]*made // by the UID of the claim
 }
 
-// made is a host PV that was created for a claim, or is being created.
+// made is a host PV that was created, or is being created, for a claim.
 type made struct {
 	name    string
 	pending bool
 }
 
-// NewMirrors reads the host's cache, and the host itself where that is proof.
+// NewMirrors creates a Mirrors that reads the host's cache, and reads live where it needs
+// proof.
 func NewMirrors(host, live client.Reader) *Mirrors {
 	return &Mirrors{host: host, live: live, made: map[types.UID]*made{}}
 }
 
-// Of is the name of the host PV that was created for a claim that was seen unbound, and
-// may still bind it; empty if there is none.
+// Of returns the name of the host PV that was created for a claim that was seen unbound, and
+// may still bind it, or "".
 func (m *Mirrors) Of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of(ctx, claim)
 }
 
-// Begin notes that a host PV of that name is about to be created for a claim that was
-// seen unbound, until end is called. If there is another one, it is returned instead,
-// and nothing is noted.
+// Begin records that a host PV of the given name is about to be created for a claim that was
+// seen unbound, until end is called. If there is another one, Begin returns its name and
+// records nothing.
 func (m *Mirrors) Begin(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (other string, end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +67,7 @@ func (m *Mirrors) Begin(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	}, nil
 }
 
-// Forget a claim that is bound, or gone: it cannot be bound to another volume any more.
+// Forget drops a claim that is bound or gone, and so cannot be bound to another volume.
 func (m *Mirrors) Forget(claim types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +98,8 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo is the volume that the claim is bound to now. Its mirror was forgotten for
-// that, after the caller had read the cache.
+// boundTo returns the volume to which the claim is bound now. Its mirror was forgotten for that
+// reason, after the caller had read the cache.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
 	if err != nil || now == nil || now.UID != claim.UID {
@@ -107,7 +108,7 @@ func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return now.Spec.VolumeName, nil
 }
 
-// list finds, once, what earlier processes created.
+// list finds, once, the PVs that earlier processes created.
 func (m *Mirrors) list(ctx context.Context) error {
 	if m.listed {
 		return nil
@@ -131,8 +132,8 @@ func (m *Mirrors) list(ctx context.Context) error {
 	return nil
 }
 
-// note a host PV of Xylem's that may still bind its claim, or whose claim is not known to
-// be bound to it: the host's PV controller writes the claim last.
+// note records a host PV of Xylem that may still bind its claim, or whose claim may not show
+// the binding yet, because the host's PV controller writes the claim last.
 func (m *Mirrors) note(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || !binds(pv, ref.UID) || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName {

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// volumesAnd answers reads of PVs, and of claims, from what it has.
+// volumesAnd is a reader of the given PVs and claims.
 type volumesAnd struct {
 	client.Reader
 	volumes map[string]*corev1.PersistentVolume
@@ -62,7 +62,7 @@ func hostVolume(name string, claim types.UID, phase corev1.PersistentVolumePhase
 	return pv
 }
 
-// What an earlier process created is found by one live list, whatever the cache shows.
+// One live list finds what an earlier process created, whatever the cache shows.
 func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	bound := root.DeepCopy()
 	bound.Spec.VolumeName = "pv-1"
@@ -121,21 +121,21 @@ func TestMirrorsBegin(t *testing.T) {
 	}
 	live.volumes["pv-1"] = hostVolume("pv-1", "root", corev1.VolumeAvailable)
 	end()
-	begin("pv-2", "pv-1") // it is there, and may bind the claim
-	begin("pv-1", "")()   // created again by the same leaf: the reply was lost
+	begin("pv-2", "pv-1") // pv-2 exists, and may bind the claim
+	begin("pv-1", "")()   // the same leaf creates it again: the response was lost
 	live.err = errors.New("connection refused")
 	if _, _, err := m.Begin(ctx, root, "pv-2"); !errors.Is(err, live.err) {
 		t.Errorf("without proof: %v", err)
 	}
 	live.err = nil
-	live.volumes["pv-1"].Spec.ClaimRef.UID = "other" // its name was taken by another one
+	live.volumes["pv-1"].Spec.ClaimRef.UID = "other" // another claim's PV took the name
 	begin("pv-2", "")()
 	delete(live.volumes, "pv-2") // an admin deleted it
 	begin("pv-3", "")()
 	m.Forget("root")
 	cache.claim = root.DeepCopy()
 	cache.claim.Spec.VolumeName = "pv-3"
-	begin("pv-4", "pv-3") // who asks had seen the claim unbound
+	begin("pv-4", "pv-3") // the caller saw the claim unbound
 	if len(m.made) != 0 || live.lists != 1 {
 		t.Errorf("%d claims are remembered, %d lists", len(m.made), live.lists)
 	}

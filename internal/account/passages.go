@@ -9,15 +9,14 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// underWay is how many claims are measured at a time. What was begun and never
-// came to its end, such as a claim that was deleted meanwhile, is forgotten as the
-// oldest of them.
+// underWay is the maximum number of claims that are measured at a time. A measurement that
+// never ends, for example because the claim was deleted, is eventually dropped as the oldest.
 const underWay = 16384
 
-// Passages measures how long claims take from one cluster to the other. A passage
-// is measured only if this process began it, and once: what a cache shows again
-// after a restart or a reconnect counts for nothing, and a claim that waits while
-// its member is away is measured with the time that it waited.
+// Passages measures the provisioning latency of claims from one cluster to the other. It
+// measures only passages that this process began, each once, so objects that a cache shows
+// again after a restart or a reconnect do not count. The latency of a claim includes the time
+// during which its member was away.
 type Passages struct {
 	clock clock.PassiveClock
 
@@ -25,35 +24,35 @@ type Passages struct {
 	begun *lru.Cache // UID of the root -> *passage
 }
 
-// passage of one claim; a zero time has not come yet.
+// passage has the times of one claim. A zero time has not come yet.
 type passage struct{ begun, leafBound, hostBound time.Time }
 
-// NewPassages measures by a clock.
+// NewPassages creates a Passages with the given clock.
 func NewPassages(c clock.PassiveClock) *Passages {
 	return &Passages{clock: c, begun: lru.New(underWay)}
 }
 
-// Expect shows a member's series before the first passage there.
+// Expect creates a member's series before its first passage.
 func (p *Passages) Expect(registration string) {
 	leafBoundSeconds.WithLabelValues(registration)
 	hostBoundSeconds.WithLabelValues(registration)
 }
 
-// Begin notes that a claim was placed in a member, beginning at that time.
+// Begin records that a claim was placed in a member, starting at the given time.
 func (p *Passages) Begin(root types.UID, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun.Add(root, &passage{begun: at})
 }
 
-// Withdraw forgets a claim that was withdrawn from its member.
+// Withdraw drops a claim that was withdrawn from its member.
 func (p *Passages) Withdraw(root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun.Remove(root)
 }
 
-// LeafBound notes that the leaf claim of a root was observed to be bound.
+// LeafBound records that the leaf claim of a root was observed to be bound.
 func (p *Passages) LeafBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,9 +67,9 @@ func (p *Passages) LeafBound(registration string, root types.UID) {
 	}
 }
 
-// HostBound notes that the root was observed to be bound to its volume, or that the
-// promise that it is bound to was observed to be fulfilled. The two clusters are
-// watched apart: it may be observed before LeafBound.
+// HostBound records that the root was observed to be bound to its volume, or that its promise
+// was observed to be fulfilled. It may precede LeafBound, because different watches observe the
+// two clusters.
 func (p *Passages) HostBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// observed is what a member's histogram holds.
+// observed is the content of a member's histogram.
 type observed struct {
 	Count   uint64
 	Seconds float64

@@ -17,18 +17,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// scrapeTimeout bounds the look-ups of a scrape; they are in the cache.
+// scrapeTimeout bounds the look-ups of a scrape, which read the cache.
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
 	"Promises in a member whose Pod waits for the disk to be provisioned.", []string{"cluster"}, nil)
 
-// Promises counts, whenever metrics are read, the promises that Pods wait for: by
-// what the host's objects say then, so that nothing can be out of step.
+// Promises counts the promises that Pods wait for, from the host's objects at the time of each
+// scrape. So the metric is always consistent with them.
 type Promises struct {
 	// Host reads from the host's cache.
 	Host client.Reader
-	// Leads is closed when this replica leads; only then it counts.
+	// Leads is closed when this replica becomes the leader. Other replicas report nothing.
 	Leads <-chan struct{}
 }
 
@@ -37,7 +37,7 @@ var _ prometheus.Collector = Promises{}
 // Describe sends the metric's description.
 func (Promises) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- unfulfilled }
 
-// Collect sends one figure for each registered member.
+// Collect sends one value for each registered member.
 func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	select {
 	case <-p.Leads:
@@ -47,7 +47,7 @@ func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // Collect is given none
 	defer cancel()
 	counts, err := p.count(ctx)
-	if err != nil { // all other metrics are served anyway
+	if err != nil { // do not fail the scrape of all other metrics
 		ctrl.Log.WithName("metrics").Error(err, "count the promises that Pods wait for")
 		return
 	}
@@ -56,7 +56,7 @@ func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	}
 }
 
-// count is by registration.
+// count returns the numbers by registration.
 func (p Promises) count(ctx context.Context) (map[string]int, error) {
 	var members v1alpha1.ClusterRegistrationList
 	if err := p.Host.List(ctx, &members); err != nil {

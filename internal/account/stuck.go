@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletion is one that takes longer than it should.
+// Deletion is a deletion that takes too long.
 type Deletion struct {
-	// Kind, namespace and name of the object that is to go.
+	// Kind, namespace and name of the object to delete.
 	Kind string
 	Key  types.NamespacedName
-	// Member: it is the member's object, not the host's.
+	// Member: the object is the member's, not the host's.
 	Member bool
-	// Since when it is to go.
+	// Since is when the deletion began.
 	Since time.Time
-	// Cause, as far as it can be told.
+	// Cause, if known.
 	Cause Cause
 }
 
@@ -42,7 +42,7 @@ const (
 	CauseUnknown     = "Unknown"
 )
 
-// String is what, where and why.
+// String describes the object, its cluster and the cause.
 func (d Deletion) String() string {
 	where := "in the host"
 	if d.Member {
@@ -57,30 +57,30 @@ func (d Deletion) String() string {
 
 // Stuck are a member's stuck deletions.
 type Stuck struct {
-	// Known: they were looked for.
+	// Known: they were looked up.
 	Known bool
-	// Count of them, and the oldest; nil if there is none.
+	// Count is their number, and Oldest the oldest, or nil.
 	Count  int
 	Oldest *Deletion
 }
 
-// Explainer finds out from a member's caches why an object does not go.
+// Explainer finds out, from a member's caches, why an object is not deleted.
 type Explainer interface {
-	// Explain reports why a leaf object, or the leaf of a host PV, is still there;
-	// without a kind if nothing is known.
+	// Explain returns why a leaf object, or the leaf of a host PV, still exists. The cause has no
+	// kind if it is unknown.
 	Explain(ctx context.Context, kind string, key types.NamespacedName) Cause
-	// Deleting are the leaf objects of this host that are to go.
+	// Deleting returns the leaf objects of this host that are being deleted.
 	Deleting(ctx context.Context) ([]Deletion, error)
 }
 
-// Stuck deletions of a member.
+// Stuck returns the stuck deletions of a member.
 func (b *Book) Stuck(registration string) Stuck {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stuck[registration]
 }
 
-// SetStuck records them.
+// SetStuck records the stuck deletions of a member.
 func (b *Book) SetStuck(registration string, s Stuck) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,8 +91,7 @@ func (b *Book) SetStuck(registration string, s Stuck) {
 	b.wake(registration)
 }
 
-// Explain sets who explains a member's deletions while it is linked; it ends
-// with the context.
+// Explain sets the Explainer of a member until the context ends, while the member is linked.
 func (b *Book) Explain(ctx context.Context, registration string, e Explainer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +105,7 @@ func (b *Book) Explain(ctx context.Context, registration string, e Explainer) {
 	})
 }
 
-// Explainer of a member; nil if it is not linked.
+// Explainer returns the Explainer of a member, or nil if it is not linked.
 func (b *Book) Explainer(registration string) Explainer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

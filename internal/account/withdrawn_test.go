@@ -53,8 +53,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// The record of a member can be written whatever its parts have grown to, and the UIDs
-// that a volume is known again by are what goes last.
+// The record of a member can always be written, however large its parts are. The UIDs that
+// identify volumes are dropped last.
 func TestWithdrawnFits(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	namespace, name := strings.Repeat("n", 63), strings.Repeat("c", 249)

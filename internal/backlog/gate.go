@@ -21,50 +21,50 @@ import (
 )
 
 const (
-	// limit is how many claims may be on their way at a time. The PV controller binds five to
-	// seven a second by default, by its client's limit, and a few times as many where that is
-	// raised.
+	// limit is the maximum number of claims in progress. The PV controller binds five to seven
+	// claims a second with the default limit of its client, and a few times as many with a higher
+	// one.
 	limit = 300
-	// making is how long a claim that was let through counts while the host has no volume for
-	// it: a provisioner that is slow has nothing to do with how fast the host binds.
+	// making is how long an admitted claim counts while the host has no volume for it. A slow
+	// provisioner does not affect how fast the host binds.
 	making = 10 * time.Second
-	// binding is how long a volume counts that waits for the PV controller, which looks at all
-	// of them every 15 s: there are volumes that nobody will ever bind.
+	// binding is how long a volume that waits for the PV controller counts. The controller
+	// examines all volumes every 15 s, so a volume that waits for longer may never be bound.
 	binding = 5 * time.Minute
-	// interval at which claims are admitted that wait.
+	// interval is the pause between admissions of waiting claims.
 	interval = time.Second
-	// patience is how long a claim waits before Xylem reports it, and tellings how many are
-	// at a time: these are writes to the host as well.
+	// patience is how long a claim waits before Xylem reports it. tellings is the maximum number
+	// of reports at a time, because they are writes to the host as well.
 	patience = 30 * time.Second
 	tellings = 5
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Gate is where claims wait to be placed in members, each named by its cluster ID.
+// Gate queues claims until they may be placed in their member. Cluster IDs identify members.
 type Gate struct {
 	clock clock.WithTicker
 
 	mu    sync.Mutex
 	lanes map[string]*lane
-	// underWay are the claims of each member, by UID, that were let through or have a volume,
-	// and are not bound: until when they count.
+	// underWay has, for each member, the UIDs of claims that were admitted or have a volume, and
+	// are not bound, with the time until which they count.
 	underWay map[string]map[types.UID]time.Time
 }
 
-// lane of a member, for as long as its link lives.
+// lane is the queue of a member. It lives as long as its link.
 type lane struct {
 	registration string
 	queue        queue
 	line         line
 }
 
-// New creates a gate, which counts volumes once Setup has been called.
+// New creates a Gate. It counts volumes once Setup has been called.
 func New(c clock.WithTicker) *Gate {
 	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }
 
-// Setup has the gate follow the host's PVs. Call it before the cache starts.
+// Setup makes the gate watch the host's PVs. Call it before the cache starts.
 func (g *Gate) Setup(ctx context.Context, host cache.Cache) error {
 	informer, err := host.GetInformer(ctx, &corev1.PersistentVolume{})
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *Gate) forget(obj any) {
 	}
 }
 
-// note whether a host PV of a member waits for the PV controller.
+// note records whether a member's host PV waits for the PV controller.
 func (g *Gate) note(pv *corev1.PersistentVolume, waits bool) {
 	member := pv.Labels[v1alpha1.LabelClusterID]
 	if member == "" || pv.Spec.ClaimRef == nil {
@@ -126,7 +126,7 @@ func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	return phase == "" || phase == corev1.VolumePending || phase == corev1.VolumeAvailable
 }
 
-// count the claims on their way that still count, of one member and of all.
+// count returns the number of claims in progress of one member and of all.
 func (g *Gate) count(member string) (own, all int) {
 	now := g.clock.Now()
 	for of, claims := range g.underWay {
@@ -138,9 +138,9 @@ func (g *Gate) count(member string) (own, all int) {
 	return len(g.underWay[member]), all
 }
 
-// room is how many more claims of a member may be on their way: what others leave of the
-// limit, and its part among those that have any at the least. So one whose volumes cannot
-// be bound holds no other member's claims back (I7).
+// room returns how many more claims of a member may be in progress: the part of the limit that
+// others leave, but at least its share among the members that have any. So a member whose
+// volumes cannot be bound delays no other member's claims (I7).
 func (g *Gate) room(member string) int {
 	own, all := g.count(member)
 	members := len(g.underWay)
@@ -150,14 +150,14 @@ func (g *Gate) room(member string) int {
 	return max(limit-(all-own), limit/members, 1) - own
 }
 
-// Source has a member's claims wait, and enqueues them in its controller's queue, until the
-// context ends. Its registration is what metrics call it.
+// Source queues a member's claims, and enqueues admitted ones in its controller's queue, until
+// the context ends. Metrics use the registration's name.
 func (g *Gate) Source(member, registration string) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if ctx.Err() != nil {
-			return nil // its next link may be there already
+			return nil // the member's next link may have started
 		}
 		if before := g.lanes[member]; before != nil {
 			heldBack.DeleteLabelValues(before.registration)
@@ -173,24 +173,24 @@ func (g *Gate) Source(member, registration string) source.Source {
 func (g *Gate) close(member string, l *lane) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.lanes[member] == l { // else its next link is there already
+	if g.lanes[member] == l { // otherwise the member's next link has started
 		delete(g.lanes, member)
 		heldBack.DeleteLabelValues(l.registration)
 	}
 }
 
-// Turn reports whether it is a claim's turn to be placed.
+// Turn is the gate's answer for a claim.
 type Turn struct {
-	// Come: it may be placed now. Else it is enqueued when it may.
+	// Come: the claim may be placed now. Otherwise, it is enqueued when it may.
 	Come bool
-	// Tell that it waits, now: so many Volumes of all members are on their way, and so many
-	// Claims of its own wait with it.
+	// Tell: report now that the claim waits. Volumes is the number of volumes in progress of all
+	// members, and Claims the number of waiting claims of its own member.
 	Tell            bool
 	Volumes, Claims int
 }
 
-// Enter asks for a claim's turn to be placed in a member. Who has asked stays in line
-// until the turn has come, or Leave.
+// Enter requests admission of a claim to a member. The claim stays queued until it is admitted,
+// or until Leave.
 func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,7 +216,7 @@ func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 	return Turn{}
 }
 
-// Leave takes a claim out of the line that is not to be placed in a member any more.
+// Leave removes a claim that must no longer be placed in a member from its queue.
 func (g *Gate) Leave(member string, claim types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +225,7 @@ func (g *Gate) Leave(member string, claim types.NamespacedName) {
 	}
 }
 
-// Start lets claims through, and has them reported, until the context ends.
+// Start admits claims, and has long waits reported, until the context ends.
 func (g *Gate) Start(ctx context.Context) error {
 	ticker := g.clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -239,7 +239,7 @@ func (g *Gate) Start(ctx context.Context) error {
 	}
 }
 
-// step lets the claims through whose turn it is.
+// step admits claims up to the limit.
 func (g *Gate) step() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -260,8 +260,8 @@ func (g *Gate) step() {
 	g.tell(g.clock.Now())
 }
 
-// tell enqueues a few of those that wait, to report it: in each namespace, those first
-// that will wait longest.
+// tell enqueues a few of the waiting claims, so that their controller reports the wait. In each
+// namespace, those that will wait longest come first.
 func (g *Gate) tell(now time.Time) {
 	told := 0
 	for _, l := range g.lanes {

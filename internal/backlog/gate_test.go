@@ -23,7 +23,7 @@ import (
 // here and there are members.
 const here, there = "38aa", "77aa"
 
-// rig is a gate with a member's queue, by a clock that stands still.
+// rig is a gate with a member's queue and a fake clock.
 type rig struct {
 	*Gate
 	t     *testing.T
@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// link is a member's queue until the context ends.
+// link returns a member's queue, which lives until the context ends.
 func link(ctx context.Context, t *testing.T, g *Gate, member string) queue {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -57,7 +57,7 @@ func claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// volumes of a member that wait for the PV controller, made now.
+// volumes creates volumes of a member that wait for the PV controller.
 func (r *rig) volumes(n int) []*corev1.PersistentVolume { return r.volumesOf(here, n) }
 
 func (r *rig) volumesOf(member string, n int) []*corev1.PersistentVolume {
@@ -75,7 +75,7 @@ func (r *rig) volumesOf(member string, n int) []*corev1.PersistentVolume {
 	return all
 }
 
-// bind has the PV controller bind volumes.
+// bind binds volumes, like the PV controller.
 func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 	for _, pv := range volumes {
 		pv = pv.DeepCopy()
@@ -84,7 +84,7 @@ func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 	}
 }
 
-// held enters claims that have to wait.
+// held enters claims and expects that they must wait.
 func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	r.t.Helper()
 	for _, c := range claims {
@@ -94,7 +94,7 @@ func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	}
 }
 
-// pass steps once, and returns whose turn has come.
+// pass runs one step, and returns the admitted claims.
 func (r *rig) pass() []string {
 	r.t.Helper()
 	r.clock.Step(interval)
@@ -119,7 +119,7 @@ func equal(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestFewVolumesHoldNobodyBack(t *testing.T) {
+func TestFewVolumesDelayNoClaim(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit - 1)
 	if !r.Enter(here, claim("team", "first")).Come {
@@ -159,8 +159,8 @@ func TestClaimsFollowWhatIsBound(t *testing.T) {
 	}
 }
 
-// A claim counts from when it is admitted, not only once its volume is there: all that
-// come at once would be let through before the first volume.
+// A claim counts from its admission, not only once it has a volume. Otherwise, a burst would be
+// admitted before its first volume exists.
 func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	r := newRig(t)
 	for i := range limit {
@@ -173,13 +173,13 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	equal(t, "no volume is there yet", r.pass())
 
 	made := r.volumes(1)
-	r.forget(made[0]) // it is of another claim
+	r.forget(made[0]) // The volume belongs to another claim.
 	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
 	r.see(made[0])
 	r.bind(made...)
 	equal(t, "one is bound", r.pass(), "team/late")
 	r.clock.Step(making - 3*interval)
-	r.pass() // some are told
+	r.pass() // reports some claims
 	if r.Enter(here, later).Come {
 		t.Error("claims without a volume do not count")
 	}
@@ -202,9 +202,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	equal(t, "then", r.pass(), "crowd/2", "crowd/3")
 }
 
-// Volumes that nobody will ever bind, such as of a member that makes them too small,
-// do not hold others back forever.
-func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
+// Volumes that are never bound, for example because a member creates them too small, do not
+// delay others forever.
+func TestUnboundVolumesStopCounting(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit)
 	first := claim("team", "first")
@@ -218,11 +218,11 @@ func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
 	}
 }
 
-// A burst takes as long as the PV controller does, and no more are on their way than it takes
-// to keep it busy.
+// A burst takes as long as the PV controller does, and no more claims are in progress than it
+// takes to keep the controller busy.
 func TestBursts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		claims, members, perSecond, delay int // volumes are created in so many seconds
+		claims, members, perSecond, delay int // delay is the time in seconds until a volume is created
 		seconds, underWay                 int // at most
 	}{
 		"by default":           {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},
@@ -240,8 +240,8 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// burst has claims made, 60 a second, placed when they may be, given a volume after a delay,
-// and bound one after the other.
+// burst creates 60 claims a second, places them when the gate admits them, and creates their
+// volumes after a delay. The PV controller binds the volumes one by one.
 func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay int) {
 	t.Helper()
 	r := newRig(t)
@@ -291,8 +291,8 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 	return seconds, underWay
 }
 
-// A member whose volumes cannot be bound costs the others no more than their part of
-// the limit (I7).
+// A member whose volumes cannot be bound costs the others no more than its share of the limit
+// (I7).
 func TestMembersHaveTheirShare(t *testing.T) {
 	r := newRig(t)
 	elsewhere := link(t.Context(), t, r.Gate, there)
@@ -321,10 +321,10 @@ func TestRoom(t *testing.T) {
 		waiting map[string]int
 		want    int
 	}{
-		"nobody has any":                   {nil, limit},
-		"alone":                            {map[string]int{here: limit - 7}, 7},
-		"too many":                         {map[string]int{here: limit + 7}, -7},
-		"what others leave":                {map[string]int{here: 7, there: 20}, limit - 27},
+		"no member has any": {nil, limit},
+		"alone":             {map[string]int{here: limit - 7}, 7},
+		"too many":          {map[string]int{here: limit + 7}, -7},
+		"the part of the limit that others leave": {map[string]int{here: 7, there: 20}, limit - 27},
 		"its part":                         {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
 		"its part, though it has none yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
 	} {
@@ -345,13 +345,13 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotToBePlacedHoldsNobodyUp(t *testing.T) {
+func TestLeavingUnblocksOthers(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit)
 	gone, stays := claim("team", "gone"), claim("team", "stays")
 	r.held(gone, stays)
 	r.Leave(here, client.ObjectKeyFromObject(gone))
-	r.Leave(there, client.ObjectKeyFromObject(stays)) // not its to say
+	r.Leave(there, client.ObjectKeyFromObject(stays)) // of another member
 	anew := stays.DeepCopy()
 	anew.UID = "another"
 	r.held(anew)
@@ -360,10 +360,10 @@ func TestWhoIsNotToBePlacedHoldsNobodyUp(t *testing.T) {
 	if !r.Enter(here, anew).Come {
 		t.Error("who was let through is held back")
 	}
-	r.held(stays) // of another UID
+	r.held(stays) // the earlier object, with another UID
 }
 
-func TestClaimsWaitAsLongAsTheirLink(t *testing.T) {
+func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit)
 	r.held(claim("team", "first"))
@@ -381,7 +381,7 @@ func TestClaimsWaitAsLongAsTheirLink(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsLongIsTold(t *testing.T) {
+func TestLongWaitsAreReported(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit + 1)
 	const n = tellings + 2
@@ -413,8 +413,8 @@ func TestWhoWaitsLongIsTold(t *testing.T) {
 	}
 }
 
-// What the PV controller has nothing to do with is no backlog.
-func TestWhatWaitsForThePVController(t *testing.T) {
+// Volumes that the PV controller has no work with do not count.
+func TestAwaitsBinding(t *testing.T) {
 	made := func(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{}
 		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"}
@@ -452,7 +452,7 @@ func TestStart(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- g.Start(ctx) }()
 		r := &rig{Gate: g, t: t, clock: clocktesting.NewFakeClock(time.Now()), queue: q}
-		for range 2 { // it rests in between
+		for range 2 { // without claims in between
 			waiting := r.volumes(limit)
 			r.held(claim("team", fmt.Sprint(r.made)))
 			r.bind(waiting...)

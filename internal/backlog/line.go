@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiter is a claim that is to be placed.
+// waiter is a claim that waits.
 type waiter struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
-	// told: it was its turn to be told that it waits; tell: it is now.
+	// told: the claim was selected for a report. tell: the report is due.
 	told, tell bool
 }
 
-// line of claims. Namespaces take turns, and claims of one go in their order: what
-// comes by the thousand in one does not keep those of others waiting.
+// line is a queue of claims. Namespaces take turns, and the claims of one namespace are in
+// order. So thousands of claims in one namespace do not delay those in others.
 type line struct {
 	claims     map[types.NamespacedName]*waiter
-	namespaces []string // whose turn it is first
+	namespaces []string // in the order of their turns
 	order      map[string][]*waiter
 }
 
@@ -39,7 +39,7 @@ func (l *line) add(w *waiter) {
 	l.order[w.claim.Namespace] = append(l.order[w.claim.Namespace], w)
 }
 
-// remove a claim, if it waits; its place is skipped when its turn comes.
+// remove removes a claim from the queue. next skips its entry.
 func (l *line) remove(claim types.NamespacedName) bool {
 	if _, waits := l.claims[claim]; !waits {
 		return false
@@ -50,7 +50,7 @@ func (l *line) remove(claim types.NamespacedName) bool {
 	return true
 }
 
-// next takes the claim out whose turn it is; nil if there is none.
+// next removes and returns the next claim, or nil.
 func (l *line) next() *waiter {
 	for len(l.namespaces) > 0 {
 		namespace := l.namespaces[0]
@@ -69,7 +69,8 @@ func (l *line) next() *waiter {
 	return nil
 }
 
-// longest are those that wait, the ones whose turn comes last in their namespace first.
+// longest iterates over the waiting claims. In each namespace, the last in the queue comes
+// first.
 func (l *line) longest() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for _, namespace := range l.namespaces {

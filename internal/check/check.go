@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// retryInterval is how long a check that failed waits before it is made again.
+	// retryInterval is the pause before a failed check is repeated.
 	retryInterval = time.Second
-	// requestTimeout bounds one request, so that an API server that hangs is reported.
+	// requestTimeout bounds one request, so that Checker reports an API server that hangs.
 	requestTimeout = 10 * time.Second
 )
 
-// Checker asks one cluster.
+// Checker checks one cluster.
 type Checker struct {
 	// Client reads live, from the host.
 	Client client.Client
 	// Namespace of the manager.
 	Namespace string
-	// Out gets a line for each check.
+	// Out receives a line for each check.
 	Out io.Writer
 }
 
-// New creates a Checker of the host that config leads to.
+// New creates a Checker of the host with the given client configuration.
 func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -53,19 +53,19 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	config.UserAgent = "xylem-check"
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the host: %w", err)
+		return nil, fmt.Errorf("create a client of the host: %w", err)
 	}
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }
 
-// question is one check: its name, and what asks it. An error says what is not so
-// and what to do about it.
+// question is one check: its name and a function. An error says what is wrong and what to do
+// about it.
 type question struct {
 	name string
 	ask  func(context.Context) error
 }
 
-// all makes each check until it holds or the context ends, and reports each.
+// all repeats each check until it succeeds or the context ends, and reports each.
 func (c *Checker) all(ctx context.Context, questions []question) error {
 	var failed []error
 	for _, q := range questions {
@@ -80,12 +80,12 @@ func (c *Checker) all(ctx context.Context, questions []question) error {
 	return errors.Join(failed...)
 }
 
-// persist asks until there is no error, and returns the last one when the context
-// ends. It always asks once.
+// persist calls ask until it returns no error. When the context ends, it returns the last
+// error. It calls ask at least once.
 func persist(ctx context.Context, ask func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		// A question that was begun is answered.
+		// The end of the context does not interrupt a call that has begun.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		last = ask(ctx)

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Installation is what Installed is to find.
+// Installation is what Installed checks.
 type Installation struct {
 	// Deployment and ServiceAccount of the manager, in the checker's namespace.
 	Deployment, ServiceAccount string
@@ -30,18 +30,18 @@ type Installation struct {
 	Lease string
 	// Policy that reserves Xylem's keys.
 	Policy string
-	// Rights that the manager's account is to have.
+	// Rights that the manager's account must have.
 	Rights []Rights
 }
 
-// Rights are rules that hold in a namespace, or everywhere if that is empty.
+// Rights are rules that must hold in a namespace, or cluster-wide if Namespace is empty.
 type Rights struct {
 	Namespace string              `json:"namespace,omitempty"`
 	Rules     []rbacv1.PolicyRule `json:"rules"`
 }
 
-// Installed reports whether an installation works. What does not yet is asked again
-// until the context ends.
+// Installed reports whether an installation works. It repeats failed checks until the context
+// ends.
 func (c *Checker) Installed(ctx context.Context, i Installation) error {
 	var renewed metav1.MicroTime
 	return c.all(ctx, []question{
@@ -69,7 +69,8 @@ func (c *Checker) driver(ctx context.Context) error {
 	return nil
 }
 
-// policy tries, by a dry run, to create a claim that names the cluster of its volume.
+// policy tries to create, by a dry run, a claim with a reserved annotation. The policy must
+// reject it.
 func (c *Checker) policy(ctx context.Context, name string) error {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -91,7 +92,7 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	return fmt.Errorf("try to create a claim that the policy rejects: %w", err)
 }
 
-// rights asks for each right of the manager's account whether it has it.
+// rights checks whether the manager's account has each of the rights.
 func (c *Checker) rights(ctx context.Context, i Installation) error {
 	user := "system:serviceaccount:" + c.Namespace + ":" + i.ServiceAccount
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"}
@@ -115,7 +116,7 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 	return nil
 }
 
-// attributes are what rules allow, one by one.
+// attributes returns the individual permissions that rules grant.
 func attributes(r Rights) []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, rule := range r.Rules {
@@ -157,7 +158,7 @@ func describe(a authorizationv1.ResourceAttributes) string {
 	return strings.Join(words, " ")
 }
 
-// deployment is complete when all of its Pods are of its latest template and ready.
+// deployment checks that all Pods of a Deployment are ready and of its latest template.
 func (c *Checker) deployment(ctx context.Context, name string) error {
 	var d appsv1.Deployment
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &d); err != nil {
@@ -185,7 +186,7 @@ func (c *Checker) deployment(ctx context.Context, name string) error {
 		max(0, s.AvailableReplicas-old), want, why, c.Namespace, c.Namespace, name)
 }
 
-// leads holds when the lease is renewed while we look: clocks need not agree.
+// leads checks that the Lease is renewed between two reads, so it does not depend on clocks.
 func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime) error {
 	var lease coordinationv1.Lease
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &lease); err != nil {
@@ -203,5 +204,5 @@ func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime
 	return nil
 }
 
-// gone is whether an error says that there is no such thing, or kind of thing.
+// gone reports whether an error says that an object or its kind does not exist.
 func gone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

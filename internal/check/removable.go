@@ -12,16 +12,16 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// namedAtMost is how many names a message has.
+// namedAtMost is the maximum number of names in a message.
 const namedAtMost = 10
 
-// refused is what Helm does not say of a release whose hook has failed.
+// refused is printed when the hook fails. Helm does not say what then happens to the release.
 const refused = `Nothing was removed. Do what the lines above say, then run helm uninstall again. To keep Xylem instead:
 helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
 
-// Removable reports whether the manager may go: nothing waits for it any more. An
-// error says what does, and how to end that.
+// Removable checks whether the manager can be removed because nothing depends on it any more.
+// An error says what does, and how to end that.
 func (c *Checker) Removable(ctx context.Context) error {
 	err := c.all(ctx, []question{
 		{"no cluster is registered", c.unregistered},
@@ -33,7 +33,7 @@ func (c *Checker) Removable(ctx context.Context) error {
 	return err
 }
 
-// unregistered holds as well where the CRD is gone, and every registration with it.
+// unregistered checks that there are no registrations. It succeeds without the CRD, too.
 func (c *Checker) unregistered(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list); err != nil {
@@ -53,8 +53,7 @@ func (c *Checker) unregistered(ctx context.Context) error {
 		enumerate(names))
 }
 
-// released holds when no volume of the host has Xylem's finalizer, which nobody
-// would remove.
+// released checks that no host PV has Xylem's finalizer, which nobody would remove.
 func (c *Checker) released(ctx context.Context) error {
 	var names []string
 	var list corev1.PersistentVolumeList

@@ -1,3 +1,3 @@
-// Package cli is the kubectl plugin `kubectl xylem`: the root command, to which each
-// package below adds one. Package command has what they share.
+// Package cli implements the kubectl plugin `kubectl xylem`. It has the root command. Each
+// subpackage adds a command, and package command has what they share.
 package cli

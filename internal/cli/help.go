@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// usage is cobra's, without the flags that every command inherits: they are kubectl's own,
-// thirty of them, and would hide the command's.
+// usage is cobra's template without inherited flags. These are some thirty flags of kubectl,
+// and would hide the command's own.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
@@ -34,7 +34,7 @@ Use "{{.CommandPath}} [command] --help" for more information about a command.{{e
 Use "` + name + ` options" for the flags that every command takes.
 `
 
-// newOptions prints the flags that every command takes.
+// newOptions creates the command that prints the flags that all commands have.
 func newOptions() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "options",
@@ -48,8 +48,7 @@ func newOptions() *cobra.Command {
 	return c
 }
 
-// flagError adds to an error of a command's flags the one that was probably meant, and where
-// to read on.
+// flagError adds a suggestion, and a pointer to the help, to an error about a command's flags.
 func flagError(c *cobra.Command, err error) error {
 	meant := ""
 	var unknown *pflag.NotExistError

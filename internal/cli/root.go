@@ -20,10 +20,10 @@ import (
 // name of the plugin as users type it.
 const name = "kubectl xylem"
 
-// Run runs the plugin with these arguments, and returns the exit code: 0, or 1 after an error,
-// which it has reported, unless the error has another code.
+// Run runs the plugin with the arguments, and returns the exit code: 0, or, after an error, 1
+// or the error's own code. It has then reported the error.
 func Run(ctx context.Context, env *command.Env, args []string) int {
-	ctrl.SetLogger(logr.Discard()) // the plugin reports by itself; unset, controller-runtime prints a stack after 30 s
+	ctrl.SetLogger(logr.Discard()) // the plugin reports errors itself; without a logger, controller-runtime prints a stack after 30 s
 	root := NewCommand(env)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
@@ -40,7 +40,7 @@ func Run(ctx context.Context, env *command.Env, args []string) int {
 	return 0
 }
 
-// NewCommand is the plugin's root command.
+// NewCommand creates the plugin's root command.
 func NewCommand(env *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-xylem",
@@ -49,9 +49,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"Pods run and disks are provisioned in members. These commands are for the host's admins and users; kubectl's\n" +
 			"current context is the host.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		SilenceErrors: true, // Run tells them
+		SilenceErrors: true, // Run prints them
 		SilenceUsage:  true,
-		// No Args: cobra checks for subcommands itself then, and suggests the one that was meant.
+		// Without Args, cobra checks for subcommands itself and suggests the nearest one.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -66,6 +66,6 @@ func NewCommand(env *command.Env) *cobra.Command {
 		root.AddCommand(add(env))
 	}
 	root.AddCommand(newOptions())
-	// Cobra adds help and completion.
+	// cobra adds help and completion
 	return root
 }

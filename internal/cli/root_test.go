@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// plugin runs the plugin where it needs no cluster: what it prints, errors included.
+// plugin runs the plugin without a cluster, and returns its output, including errors.
 func plugin(t *testing.T, args ...string) (printed string, code int) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -21,7 +21,7 @@ func plugin(t *testing.T, args ...string) (printed string, code int) {
 	return out.String(), code
 }
 
-func TestWhatWasMeant(t *testing.T) {
+func TestSuggestions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string

@@ -23,7 +23,7 @@ func pod(name string, phase corev1.PodPhase, deleted bool) corev1.Pod {
 	return p
 }
 
-// leftID is the cluster ID of the member that is left.
+// leftID is the cluster ID of the member to deregister.
 const leftID = "3f0c"
 
 func TestNext(t *testing.T) {
@@ -80,8 +80,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Of a lost member that an admin insists on leaving, promises are taken whose disks
-// were not to outlive their Pods.
+// If an admin forces the deregistration of a lost member, promises whose disks did not outlive
+// their Pods are taken from it.
 func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
 	volume := func(name, release string) corev1.PersistentVolume {

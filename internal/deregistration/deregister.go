@@ -35,25 +35,25 @@ import (
 
 const actor = guarded.Actor("cluster-registration")
 
-// leavesDelay is how often a member is asked again for leaf Pods that are to end.
+// leavesDelay is the interval at which a member is read again for leaf Pods that must end.
 const leavesDelay = 2 * time.Second
 
-// leaving is what is still there of a member that is being deregistered.
+// leaving has what is left of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
 	policy                       v1alpha1.DeregistrationPolicy
-	// pods of the host that are bound to the virtual node, DaemonSets' excepted.
+	// pods of the host that are bound to the virtual node, except those of DaemonSets.
 	pods []corev1.Pod
-	// leaves are the leaf Pods that the member still has, by a live list of it, when no
-	// Pod of the host is bound to its node. Somebody may have deleted the Node, and the
-	// host's garbage collection the Pods; or a Pod has its volumes there, and no node yet.
+	// leaves are the leaf Pods that the member still has, from a live list, when no Pod of the
+	// host is bound to its node. Somebody may have deleted the Node, and the host's garbage
+	// collection the Pods; or a Pod has its volumes there, and no node yet.
 	leaves []string
-	// unbound and bound claims that are placed there; those that are bound to a promise
-	// without a disk count as unbound.
+	// unbound and bound claims that are placed there. Those bound to a promise without a disk
+	// count as unbound.
 	unbound, bound []corev1.PersistentVolumeClaim
-	// promises without a disk that the member has, and those that are recalled.
+	// promises without a disk that the member has, including those that are recalled.
 	promises []corev1.PersistentVolume
-	// volumes of the host whose leaf is there.
+	// volumes are the host PVs whose leaf PV is in the member.
 	volumes []corev1.PersistentVolume
 	// snapshots of the host that the member has, or may have.
 	snapshots []snapshotv1.VolumeSnapshotContent
@@ -61,24 +61,24 @@ type leaving struct {
 	node bool
 }
 
-// step is the next thing to do in leaving a member.
+// step is the next step of a deregistration.
 type step int
 
 const (
-	waitForMember step = iota // it is needed, and not connected
+	waitForMember step = iota // it is needed, but not connected
 	waitForConfirmation
 	evictPods
 	withdrawClaims
 	waitForClaims // policy Drain
 	waitForLeaves
-	// The link is needed for the steps above, and must have ended for those below.
+	// The steps above need the link. For those below, it must have ended.
 	releaseVolumes
 	waitForNode
 	finish
 )
 
-// next decides. The virtual node is cordoned and, once its Pods are gone,
-// removed by its own controller. Pure.
+// next decides on the next step. virtual_node cordons the virtual node, and deletes it once its
+// Pods are gone. Pure.
 func (l *leaving) next() step {
 	switch {
 	case l.outOfReach():
@@ -101,7 +101,7 @@ func (l *leaving) next() step {
 	return finish
 }
 
-// outOfReach: something has to end in the member, which does not answer.
+// outOfReach reports whether an object must end in the member, which does not respond.
 func (l *leaving) outOfReach() bool {
 	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
@@ -113,8 +113,8 @@ func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.sn
 // stays reports whether a snapshot is still the member's.
 func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gone(&content) }
 
-// left reports what Drain waits for, by name: a volume may be left without a claim,
-// where it is to be retained. Pure.
+// left returns the names of what Drain waits for. A volume may be left without a claim if it
+// must be retained. Pure.
 func (l *leaving) left() string {
 	var parts []string
 	if len(l.bound) > 0 {

@@ -11,7 +11,8 @@ func (r *Leaver) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod)
 	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, v1alpha1.ReasonEvicted, "Deregister", "evicted, because member %q is being deregistered", cr.Name)
 }
 
-// eventForced names the object: events that differ in their note only are one.
+// eventForced names the object as the related one, because events that differ only in their
+// note count as one.
 func (r *Leaver) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
 	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, v1alpha1.ReasonForcedDeregistration, "Deregister",
 		"abandoned the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)

@@ -1,14 +1,15 @@
-// Package fleet holds the links to member clusters.
+// Package fleet connects member clusters and holds their Links.
 //
-// A Fleet has one supervisor for each registration. The supervisor parses the kubeconfig
-// (by an allow-list), connects, reads the member's identity and version, has it admitted
-// (cluster_registration: recorded identity, duplicates, the host itself), takes the fence,
-// and builds a Link: the member's own transport, clients, caches, controllers and queues.
-// internal/manager adds the controllers, which start when the caches are synced.
+// A Fleet has one supervisor for each registration. The supervisor parses the kubeconfig (by an
+// allow-list), connects, and reads the member's identity and version. The controller
+// cluster_registration then admits the member, unless its identity has changed or the cluster
+// is the host or already registered. The supervisor acquires the fence and builds a Link: the
+// member's own transport, clients, caches, controllers and queues. Package manager adds the
+// controllers, which start when the caches are synced.
 //
 // When the connection, the identity, the fence, the Secret or the spec changes, the Link's
-// context ends, the supervisor waits until its controllers have returned, and starts again.
-// So no reconciler asks whether its member is connected, and a slow or dead member delays
-// nobody else (I7). Nothing connects under a lock; every call to a member has a timeout;
-// watches have HTTP/2 health checks.
+// context ends. The supervisor waits until the controllers have returned, and starts again. So
+// no reconciler checks whether its member is connected, and a slow or dead member delays no
+// other (I7). Connecting holds no lock. Every call to a member has a timeout, and watches have
+// HTTP/2 health checks.
 package fleet

@@ -26,56 +26,55 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Config is what all links have in common.
+// Config is the configuration that all links share.
 type Config struct {
 	// HostID is the host's cluster ID.
 	HostID string
-	// Namespace of the manager in the host, and of the fence in members.
+	// Namespace of the manager in the host, and of the fences in members.
 	Namespace string
-	// Identity of this process, as holder of fences; unlike that of any other.
+	// Identity of this process as holder of fences. No other process has it.
 	Identity string
 	// UserAgent of all calls to members.
 	UserAgent string
-	// Scheme has all kinds that are used in members.
+	// Scheme has all kinds that Xylem uses in members.
 	Scheme *runtime.Scheme
-	// Host writes to the host; HostLive bypasses caches.
+	// Host writes to the host. HostLive also reads from it, bypassing caches.
 	Host, HostLive client.Client
-	// Router of the host's events; Recorder of events on its objects.
+	// Router enqueues the host's events. Recorder emits events on objects of the host.
 	Router   *route.Router
 	Recorder events.EventRecorder
 	// HostSnapshots are the host's snapshots, which it may not serve.
 	HostSnapshots *route.Optional
-	// AllowInsecure lets kubeconfigs skip the verification of the server.
+	// AllowInsecure allows kubeconfigs that skip the verification of the server.
 	AllowInsecure bool
-	// AllowLoopback lets kubeconfigs lead to this machine itself.
+	// AllowLoopback allows kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a fence outlives its holder; ProbeInterval, less
-	// than a third of it, is how often it is renewed.
+	// FenceDuration is how long a fence outlives its holder. ProbeInterval is the interval of its
+	// renewal, and less than a third of FenceDuration.
 	FenceDuration, ProbeInterval time.Duration
-	// EpochInterval is how often a fence takes its next epoch within a leadership:
-	// a cluster that is restored from a state older than that is found out.
+	// EpochInterval is the interval at which a fence takes its next epoch within a leadership. It
+	// detects the restore of a cluster from a state older than that.
 	EpochInterval time.Duration
 	// Revision of the host, shared by all members.
 	Revision *hostrevision.Monitor
-	// Limits are how much memory each member may take.
+	// Limits are the memory limits of each member.
 	Limits budget.Limits
 	// SyncTimeout bounds the first fill of a member's caches.
 	SyncTimeout time.Duration
-	// Leads is nil while this process leads, else it wraps guarded.ErrFenced: a
-	// process that was frozen must not renew what its successor waits for.
+	// Leads returns an error that wraps guarded.ErrFenced if this process does not lead. A process
+	// that was frozen must not renew a fence that its successor waits for.
 	Leads func() error
-	// Admit records a member's identity, or refuses it with a Problem.
+	// Admit records a member's identity, or rejects it with a Problem.
 	Admit func(context.Context, Registration, member.Identity) error
 	// Session adds the controllers of a member to its link.
 	Session func(context.Context, *member.Link) error
 	// Log is the logger of the links.
 	Log logr.Logger
-	// Clock is the real one unless given.
+	// Clock defaults to the real clock.
 	Clock clock.Clock
 }
 
-// Fleet has a supervisor for each registered member. It runs as part of the
-// manager, on the leader only.
+// Fleet has a supervisor for each registered member. The manager runs it on the leader only.
 type Fleet struct {
 	Config
 	clock clock.Clock
@@ -100,8 +99,8 @@ func New(config Config) *Fleet {
 	}
 }
 
-// Start lets members be linked until the context ends, and returns when the
-// last link has. An error says that the whole process has to start again.
+// Start runs the supervisors until the context ends, and returns when the last link has ended.
+// An error means that the process must restart.
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,15 +128,15 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return failure
 }
 
-// fail ends Start.
+// fail makes Start return an error.
 func (f *Fleet) fail(err error) {
 	select {
 	case f.failed <- err:
-	default: // it ends already
+	default: // Start is returning already
 	}
 }
 
-// NeedLeaderElection is true: only the leader writes to members.
+// NeedLeaderElection returns true, because only the leader writes to members.
 func (f *Fleet) NeedLeaderElection() bool { return true }
 
 func (f *Fleet) launch(s *supervisor) {
@@ -146,7 +145,7 @@ func (f *Fleet) launch(s *supervisor) {
 	go s.run(ctx)
 }
 
-// Ensure links a member, or links it again if anything of it has changed.
+// Ensure links a member. It re-creates the link if the registration has changed.
 func (f *Fleet) Ensure(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,14 +164,14 @@ func (f *Fleet) Ensure(r Registration) {
 	}
 }
 
-// Remove ends a member's link. It returns at once, true when nothing of the
-// link is left; until then the fleet's source enqueues the registration.
+// Remove ends a member's link. It does not block. It returns true once the link has ended;
+// until then, the fleet's source enqueues the registration when it has.
 func (f *Fleet) Remove(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.supervisors[name]
 	if s == nil {
-		forget(name) // the host was written to on its behalf since
+		forget(name) // controllers may have written to the host for the member since, and created series
 		return true
 	}
 	if f.ctx == nil { // never started
@@ -193,15 +192,14 @@ func (f *Fleet) Remove(name string) bool {
 	}
 }
 
-// forget removes the series of a member that is no longer registered.
+// forget deletes the series of a member that is no longer registered.
 func forget(name string) {
 	metrics.Forget(name)
 	guarded.ForgetMetrics(name)
 }
 
-// ended reports whether nothing of a supervisor that was asked to end is left.
-// One that is wanted again while it ends is replaced when it has: the fleet's
-// source enqueues its registration then.
+// ended reports whether a supervisor has ended. Ensure replaces one that has. If a registration
+// is wanted again while its supervisor is ending, the fleet's source enqueues it afterwards.
 func (s *supervisor) ended() bool {
 	select {
 	case <-s.done:
@@ -211,7 +209,7 @@ func (s *supervisor) ended() bool {
 	}
 }
 
-// State of a member; false if it has no supervisor.
+// State returns the state of a member, and false if it has no supervisor.
 func (f *Fleet) State(name string) (State, bool) {
 	f.mu.Lock()
 	s := f.supervisors[name]
@@ -224,11 +222,11 @@ func (f *Fleet) State(name string) (State, bool) {
 	return s.state, true
 }
 
-// leafPodsMost is how many Pods LeafPods lists: their number says no more.
+// leafPodsMost is the maximum number of Pods that LeafPods lists.
 const leafPodsMost = 100
 
-// LeafPods are the names of Pods in a member that this host pushed there, read live, a
-// hundred at most; none if the member is not linked.
+// LeafPods returns the names of Pods in a member that this host created there. It reads live,
+// and returns at most leafPodsMost names, and none if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]
@@ -258,8 +256,8 @@ func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-// Source enqueues a controller's request of a registration's name whenever the
-// state of that member changes.
+// Source enqueues a request with a registration's name whenever the state of its member
+// changes.
 func (f *Fleet) Source() source.Source { return f.waker.Source() }
 
 func (f *Fleet) notify(name string) { f.waker.Wake(name) }

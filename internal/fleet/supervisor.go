@@ -29,50 +29,53 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-const ( // fencePoll is how often a fence that somebody else holds is examined.
-	fencePoll     = 2 * time.Second // probeRetry is the pause after a failed probe; the third in a row ends the link.
+const (
+	// fencePoll is the interval at which the supervisor retries to acquire a fence that somebody
+	// else holds.
+	fencePoll = 2 * time.Second
+	// probeRetry is the pause after a failed probe. probeFailures in a row end the link.
 	probeRetry    = time.Second
 	probeFailures = 3
 	probeTimeout  = 5 * time.Second
 )
 
-// Registration is a ClusterRegistration as a supervisor needs it. A link is
-// re-created when any of it changes.
+// Registration is the part of a ClusterRegistration that a supervisor needs. Any change
+// re-creates the link.
 type Registration struct {
-	// Member without its identity, which the connection finds out.
+	// Member without its identity, which the supervisor reads from the cluster.
 	mirror.Member
 	// Rules of the registration.
 	Rules placement.Rules
 	// UID of the ClusterRegistration.
 	UID types.UID
-	// Refused is why the member must not be linked, known beforehand.
+	// Refused is why the member must not be linked, if that is known before connecting.
 	Refused *access.Problem
-	// Kubeconfig as the Secret has it.
+	// Kubeconfig from the registration's Secret.
 	Kubeconfig []byte
-	// ConfirmRestore is the value of the annotation of that name.
+	// ConfirmRestore is the value of the confirm-restore annotation.
 	ConfirmRestore string
 }
 
-// State is what is known of a member at present.
+// State is the current state of a member.
 type State struct {
-	// Connected: the member answers, is who it was, and its fence is Xylem's.
+	// Connected: the member responds, its identity is unchanged, and this process holds its fence.
 	Connected bool
-	// Synced: its caches are filled and its controllers run.
+	// Synced: the caches are synced and the controllers run.
 	Synced bool
-	// Problem is why it is not connected, or what an admin has to confirm.
+	// Problem is why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
-	// Identity as last seen.
+	// Identity as last read.
 	Identity member.Identity
-	// Node is what its nodes add up to, as last seen; nil before.
+	// Node is the sum of the member's nodes as last computed, or nil.
 	Node *member.NodeFacts
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
-	// TokenExpires is when the token in use expires, zero for other credentials;
-	// Renewal how it stands with its renewal, nil if none is requested.
+	// TokenExpires is when the current token expires, or zero for other credentials. Renewal is
+	// the state of its renewal, or nil if no renewal is due.
 	TokenExpires time.Time
 	Renewal      *member.TokenRenewal
-	// Policy is whether the member's admission policies limit the account, as of the
-	// last connection; nil before.
+	// Policy reports whether the member's admission policies limit the account, as of the last
+	// connection. It is nil before the first one.
 	Policy *member.PolicyState
 }
 
@@ -88,10 +91,10 @@ type supervisor struct {
 	wanted  Registration
 	changed chan struct{} // closed when wanted changes
 	state   State
-	// linked is the connection of the present link, nil if there is none.
+	// linked is the connection of the current link, or nil.
 	linked *member.Connection
 
-	fences map[string]*fencing.Fence // by cluster ID; only the supervisor's goroutine
+	fences map[string]*fencing.Fence // by cluster ID; used by the supervisor's goroutine only
 }
 
 func (s *supervisor) want(r Registration) {
@@ -103,7 +106,7 @@ func (s *supervisor) want(r Registration) {
 	token, renewed := r.renewed(s.wanted)
 	s.wanted = r
 	if renewed && s.linked != nil {
-		// The link continues: what it runs with is examined only here.
+		// The link continues: changes end it only below.
 		s.linked.Bearer.Replace(token)
 		s.setToken(token)
 		return
@@ -112,8 +115,8 @@ func (s *supervisor) want(r Registration) {
 	s.changed = make(chan struct{})
 }
 
-// enter notes the connection of the link that begins, or nil when it ends; false if
-// its kubeconfig is not the one that is wanted any more.
+// enter records the connection of a link that begins, or nil when it ends. It returns false if
+// the kubeconfig has changed since.
 func (s *supervisor) enter(c *member.Connection, kubeconfig []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +129,7 @@ func (s *supervisor) enter(c *member.Connection, kubeconfig []byte) bool {
 	return true
 }
 
-// setToken notes when the token in use expires; the caller has the lock.
+// setToken records when the current token expires. The caller holds the lock.
 func (s *supervisor) setToken(token string) {
 	said, _ := access.ParseToken(token)
 	s.state.TokenExpires = said.Expires
@@ -163,10 +166,10 @@ func (s *supervisor) update(change func(*State)) {
 	s.fleet.notify(s.name)
 }
 
-// run links the member again and again, until the context ends.
+// run links the member repeatedly, until the context ends.
 func (s *supervisor) run(ctx context.Context) {
 	defer close(s.done)
-	metrics.Connected.WithLabelValues(s.name).Set(0) // a member that is away from the start has the series too
+	metrics.Connected.WithLabelValues(s.name).Set(0) // a member that never connected has the series, too
 	backoff := newBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.current()
@@ -205,7 +208,7 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: member.LastRetry}
 }
 
-// disconnected records why a link ended, or did not come up.
+// disconnected records why a link ended or could not be created.
 func (s *supervisor) disconnected(err error) *access.Problem {
 	p := &access.Problem{}
 	if !errors.As(err, &p) {
@@ -218,7 +221,7 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 	return p
 }
 
-// release gives the fences back when the supervisor ends in order.
+// release releases the fences when the supervisor ends.
 func (s *supervisor) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -229,13 +232,13 @@ func (s *supervisor) release(ctx context.Context) {
 			}
 		}
 		if err := fence.Release(ctx); err != nil {
-			s.log.Info("the fence was not released and will run out by itself", "cause", err.Error())
+			s.log.Info("the fence was not released and will expire", "cause", err.Error())
 		}
 	}
 }
 
-// attempt connects once and returns when that connection, if it came up, has
-// ended and everything that it ran has returned.
+// attempt connects once. It returns when the connection has ended and everything that used it
+// has returned.
 func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan struct{}, linked func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -292,8 +295,8 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		}
 	}()
 	defer func() {
-		// After a restore of the host it writes nothing more, and is released in order: the
-		// next manager need not wait.
+		// After a restore of the host, this fence is held but not used, and released as usual, so
+		// that the next manager need not wait.
 		if fence.Lasting() != nil {
 			fence.Drop()
 		}
@@ -301,12 +304,12 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	return s.session(ctx, link, fence)
 }
 
-// fence of a registration in a cluster. Its holder is this process for that very
-// registration: of two that lead to one cluster, only one can hold it.
+// fence returns the fence of a registration in a cluster. The holder identity contains the
+// registration's UID, so of two registrations of one cluster, only one can hold the fence.
 func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connection) *fencing.Fence {
 	holder := s.fleet.Identity + "/" + string(r.UID)
 	fence := s.fences[r.ClusterID]
-	if fence != nil && !fence.HeldBy(holder) { // deleted and created again
+	if fence != nil && !fence.HeldBy(holder) { // the registration was re-created
 		if err := fence.Release(ctx); err != nil {
 			s.log.Info("the fence was not released and will expire", "cause", err.Error())
 		}
@@ -323,8 +326,8 @@ func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connec
 	return fence
 }
 
-// link makes a member's caches and clients and lets the session hook add its
-// controllers; nothing runs yet.
+// link creates a member's caches and clients, and lets the session hook add its controllers. It
+// starts none of them.
 func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connection, fence *fencing.Fence) (*member.Link, error) {
 	held := &leafcache.Held{Limiter: c.Limiter}
 	memberCache, err := leafcache.New(ctx, c, held, s.fleet.Scheme, s.fleet.HostID)
@@ -364,8 +367,8 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	return l, nil
 }
 
-// session runs a link: the probe first, then the caches, and once these are
-// filled the controllers. It returns when all of it has.
+// session runs a link: the probe and the caches, and once these are synced, the controllers. It
+// returns when all have returned.
 func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing.Fence) error {
 	s.log.Info("connected", "clusterID", l.ClusterID, "node", l.NodeName)
 	s.update(func(state *State) {
@@ -404,7 +407,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	return group.Wait()
 }
 
-// synced waits for the caches, within the time that a hostile or slow member is given.
+// synced waits until the caches are synced, for SyncTimeout at most.
 func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 	syncCtx, cancel := context.WithTimeout(ctx, s.fleet.SyncTimeout)
 	defer cancel()
@@ -417,9 +420,8 @@ func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 	return nil
 }
 
-// probe renews the fence at intervals, and now and then takes its next epoch. A
-// failure is tried again soon; several in a row, or a fence that is lost, end the
-// link.
+// probe renews the fence at intervals, and takes its next epoch at longer ones. It retries a
+// failure soon. It ends the link after several failures in a row, or if the fence is lost.
 func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 	failures := 0
 	pause := s.fleet.ProbeInterval
@@ -460,8 +462,8 @@ func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 	}
 }
 
-// renewed is the token of a registration that differs from another one in that
-// alone, another token of the same service account: a link continues with it.
+// renewed returns the new token if a registration changed only by another token of the same
+// service account. The link then continues.
 func (r Registration) renewed(was Registration) (string, bool) {
 	then, now := was.Kubeconfig, r.Kubeconfig
 	was.Kubeconfig, r.Kubeconfig = nil, nil
@@ -484,7 +486,7 @@ func (r Registration) renewed(was Registration) (string, bool) {
 	return after.BearerToken, reflect.DeepEqual(wayOf(before), wayOf(after))
 }
 
-// wayOf is what access.ParseKubeconfig sets of a configuration, the token excepted.
+// wayOf returns all that access.ParseKubeconfig sets in a configuration, except the token.
 func wayOf(c *rest.Config) any {
 	return struct {
 		host string
@@ -492,7 +494,8 @@ func wayOf(c *rest.Config) any {
 	}{c.Host, c.TLSClientConfig}
 }
 
-// expired reports that a member may have refused a token because it was too old.
+// expired replaces an Unauthorized Problem if the token has expired, and returns other errors
+// as they are.
 func expired(kubeconfigToken string, now time.Time, err error) error {
 	token, ok := access.ParseToken(kubeconfigToken)
 	if p := access.AsProblem(err); !ok || p == nil || p.Reason != v1alpha1.ReasonUnauthorized || now.Before(token.Expires) {
@@ -502,12 +505,12 @@ func expired(kubeconfigToken string, now time.Time, err error) error {
 		"the member rejects the credentials: their token expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", token.Expires.UTC().Format(time.RFC3339))
 }
 
-// errEnded ends a link whose parts returned although nothing was wrong.
+// errEnded ends a link if one of its parts returns without an error.
 var errEnded = errors.New("a part of the link ended early")
 
-// provePolicyAgain repeats a proof that failed, with a growing pause, for about a minute:
-// API servers enforce a policy only some seconds after it was created, and register links
-// the member at once. It returns when its context ends.
+// provePolicyAgain repeats a failed proof with backoff, for about a minute. API servers enforce
+// a policy only some seconds after its creation, and `kubectl xylem register` creates the
+// policy just before the member is linked. It returns when its context ends.
 func (s *supervisor) provePolicyAgain(ctx context.Context, c *member.Connection) error {
 	backoff := newBackoff()
 	for proven := false; !proven && backoff.Steps > 0; {

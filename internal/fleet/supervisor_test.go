@@ -28,14 +28,14 @@ func registration(change ...func(*Registration)) Registration {
 	return r
 }
 
-// mapped are the rules of a registration that maps a class.
+// mapped returns the rules of a registration that maps a class.
 func mapped(to string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
-// A link is re-created when something of the registration changes, and not otherwise:
-// every reconcile of a registration says what is wanted (I5).
+// Ensure re-creates a link if the registration has changed, and only then: every reconcile of a
+// registration calls it (I5).
 func TestWantRestartsOnlyOnChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Registration)
@@ -49,7 +49,7 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 		"it is refused": {func(r *Registration) {
 			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
 		}, true},
-		"it was deleted and made anew": {func(r *Registration) { r.UID = "newer" }, true},
+		"it was re-created": {func(r *Registration) { r.UID = "newer" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := New(Config{})
@@ -93,8 +93,8 @@ func TestRemoveBeforeStart(t *testing.T) {
 	}
 }
 
-// Of two registrations of one cluster, and of two of the same name, each has a fence of
-// its own: the holder is not the process alone.
+// The holder identity depends on the registration's UID, so each registration has its own
+// fence, even two of the same cluster or of the same name.
 func TestFenceOfARegistration(t *testing.T) {
 	f := New(Config{Identity: "manager"})
 	s := &supervisor{fleet: f, fences: map[string]*fencing.Fence{}}
@@ -111,8 +111,8 @@ func TestFenceOfARegistration(t *testing.T) {
 	}
 }
 
-// A registration whose deletion has released its link, and that needs it again
-// (a claim came meanwhile), gets another one.
+// Ensure creates another link after Remove, for example if a claim appears during
+// deregistration.
 func TestEnsureAfterTheEnd(t *testing.T) {
 	f := New(Config{})
 	f.Ensure(registration())
@@ -127,8 +127,8 @@ func TestEnsureAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A link continues with another token of the same account at the same server, and with
-// nothing else.
+// A link continues if the kubeconfig has another token of the same account at the same server,
+// and ends after any other change.
 func TestRenewed(t *testing.T) {
 	first, second := membertest.JWT(`{`+membertest.Subject+`"iat":100,"exp":700}`), membertest.JWT(`{`+membertest.Subject+`"iat":400,"exp":1000}`)
 	was := registration(func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", first) })

@@ -9,27 +9,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrFenced reports that the fence of a member is not, or no longer, ours.
+// ErrFenced reports that this process does not hold the member's fence.
 var ErrFenced = errors.New("the fence is not held")
 
 // ErrSuspended reports that nothing may be destroyed until an admin confirms.
 var ErrSuspended = errors.New("destruction is suspended until an admin confirms")
 
-// ErrForeign reports that the object is not Xylem's to write to.
+// ErrForeign reports that Xylem must not write to the object, because it is not Xylem's.
 var ErrForeign = errors.New("the object is not Xylem's")
 
-// Guard answers whether a member's controllers may write at this moment.
+// Guard reports whether a member's controllers may write at this moment.
 type Guard interface {
-	// Held is nil while the fence is Xylem's, else it wraps ErrFenced.
+	// Held returns nil while this process holds the fence. Otherwise, the error wraps ErrFenced.
 	Held() error
-	// MayDestroy is nil while destruction is allowed, else it wraps ErrSuspended.
+	// MayDestroy returns nil while destruction is allowed. Otherwise, the error wraps
+	// ErrSuspended.
 	MayDestroy() error
-	// HostCurrent is nil if a live read of the host, begun now, shows that the host
-	// was not restored under this process; it wraps ErrSuspended if it was.
+	// HostCurrent returns nil if a live read of the host, begun after the call, shows that the
+	// host was not restored while this process ran. Otherwise, the error wraps ErrSuspended.
 	HostCurrent(context.Context) error
 }
 
-// Actor is the controller that writes: the field owner, and a metric's label.
+// Actor is the controller that writes. It is the field owner, and a label of metrics.
 type Actor string
 
 func (a Actor) owner() client.FieldOwner { return client.FieldOwner("xylem-" + string(a)) }
@@ -42,15 +43,15 @@ func foreign(obj client.Object, why string) error {
 	return fmt.Errorf("%s %s: %w: %s", kind, client.ObjectKeyFromObject(obj), ErrForeign, why)
 }
 
-// HostOnly is the guard of writes that concern the host alone and need no
-// member's fence: leader election guards those.
+// HostOnly is the guard of writes that concern only the host and need no member's fence. Leader
+// election guards those.
 type HostOnly struct{}
 
-// Held is nil.
+// Held returns nil.
 func (HostOnly) Held() error { return nil }
 
-// MayDestroy is nil: nothing in a member is written under this guard.
+// MayDestroy returns nil, because this guard is not used for writes to members.
 func (HostOnly) MayDestroy() error { return nil }
 
-// HostCurrent is nil, as MayDestroy is.
+// HostCurrent returns nil, for the same reason.
 func (HostOnly) HostCurrent(context.Context) error { return nil }

@@ -34,11 +34,10 @@ const (
 	actor  = Actor("test")
 )
 
-// untouchable is a client that must not be called: every method of the nil
-// interface panics.
+// untouchable is a client that must not be called: every method of the nil interface panics.
 type untouchable struct{ client.Client }
 
-// touched is a client that says, by an error, that a write got as far as it.
+// touched is a client that returns an error when a write reaches it.
 type touched struct{ client.Client }
 
 var errTouched = errors.New("the client was called")
@@ -93,7 +92,7 @@ func meta(name string, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
 	return m
 }
 
-// stamped is the whole stamp of this host.
+// stamped adds the complete stamp of this host.
 func stamped(m *metav1.ObjectMeta) {
 	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: m.Name}, UID: "root-uid"}.Stamp(m)
 }
@@ -332,7 +331,7 @@ func TestOwnedLease(t *testing.T) {
 	}
 }
 
-// deleting is a client that notes on what conditions it was asked to delete.
+// deleting is a client that records the preconditions of deletes.
 type deleting struct {
 	client.Client
 	on *metav1.Preconditions
@@ -343,8 +342,8 @@ func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.Del
 	return nil
 }
 
-// What of the host is deleted is the object as it was seen: an admin who has made it
-// his own since then keeps it (I4).
+// A delete in the host concerns the object as it was read. An admin who has taken it over since
+// keeps it (I4).
 func TestHostDeletesCarryThePreconditions(t *testing.T) {
 	written := func(obj client.Object) client.Object {
 		obj.SetUID("uid")
@@ -373,7 +372,7 @@ func TestHostDeletesCarryThePreconditions(t *testing.T) {
 	}
 }
 
-// nothing answers reads: there is nothing, but for a PV.
+// nothing is an empty reader, except for a PV.
 type nothing struct {
 	client.Reader
 	pv *corev1.PersistentVolume
@@ -396,7 +395,7 @@ func prover(pv *corev1.PersistentVolume) proof.Prover {
 	}
 }
 
-// lost is evidence for a claim whose root and volume are gone.
+// lost returns evidence for a claim whose root and volume are gone.
 func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
 	p := prover(nil)
 	origin, _ := mirror.OriginIn(hostID, claim)
@@ -407,7 +406,7 @@ func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unm
 	return e
 }
 
-// destroying is evidence for a leaf PV whose host PV has ended.
+// destroying returns evidence for a leaf PV whose host PV has ended.
 func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Destroying) {
 	origin, _ := mirror.OriginIn(hostID, leaf)
 	root := claim()
@@ -428,8 +427,7 @@ func status(kind, uid string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": map[string]any{}}}
 }
 
-// Every write, and what stops it. The client is called by those only that
-// nothing stops.
+// Every write, and what rejects it. Only writes that nothing rejects reach the client.
 func TestWritesAreGuarded(t *testing.T) {
 	now := metav1.Now()
 	deletedPod := &corev1.Pod{ObjectMeta: meta("web", func(m *metav1.ObjectMeta) { m.DeletionTimestamp = &now })}
@@ -443,11 +441,11 @@ func TestWritesAreGuarded(t *testing.T) {
 	type write func(context.Context, *Leaf, *Root) error
 	for name, tc := range map[string]struct {
 		write write
-		// foreign: refused as not Xylem's, whatever the guard says.
+		// foreign: rejected as not Xylem's, whatever the guard returns.
 		foreign bool
-		// unproven: refused for lack of evidence, whatever the guard says.
+		// unproven: rejected for lack of evidence, whatever the guard returns.
 		unproven bool
-		// destroys: stopped while destruction is suspended.
+		// destroys: rejected while destruction is suspended.
 		destroys bool
 	}{
 		"create a leaf":                  {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
@@ -604,7 +602,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 }
 
-// What the end of a link cuts short is no error: nobody would see what to do about it.
+// An error caused by the end of a link is not reported, because nobody could act on it.
 func TestSettlingAtTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	settling := Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -652,7 +650,7 @@ func reflectedClass() *storagev1.StorageClass {
 	}
 }
 
-// unreflected is a class that carries the usual label, and is an admin's.
+// unreflected returns an admin's class with the usual label.
 func unreflected() *storagev1.StorageClass {
 	class := reflectedClass()
 	delete(class.Labels, v1alpha1.LabelOfferedByPrefix+"cluster38")

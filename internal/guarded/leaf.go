@@ -16,20 +16,20 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Leaf writes to a member: to objects that carry the stamp of this host, and
-// to the volumes of claims that do.
+// Leaf writes to a member: to objects with this host's stamp, and to the volumes of claims with
+// it.
 type Leaf struct {
 	writer
 	hostID string
 }
 
-// NewLeaf makes the writer to one member; cluster is the registration's name.
+// NewLeaf creates the writer to one member. cluster is the registration's name.
 func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
 	return &Leaf{writer: newWriter(c, cluster, sideLeaf, guard), hostID: hostID}
 }
 
-// Create creates a stamped object. AlreadyExists is returned as it is: whose the
-// other object is, the next observation tells.
+// Create creates a stamped object. It returns AlreadyExists unchanged, because only the next
+// observation shows whose the other object is.
 func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return l.patch(ctx, by, before, after)
 }
 
-// AddEphemeralContainers gives a stamped Pod the ephemeral containers of after.
+// AddEphemeralContainers adds the ephemeral containers of after to a stamped Pod.
 func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, after *corev1.Pod) error {
 	if err := l.owned(before); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.Del
 	return l.delete(ctx, obj, opts...)
 }
 
-// DeleteClaim deletes a stamped claim, if the evidence covers it and destruction is allowed. A
-// claim that may have been bound since it was read has to be as it was.
+// DeleteClaim deletes a stamped claim if the evidence covers it and destruction is allowed. A
+// claim that may have been bound since it was read must be unchanged.
 func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, evidence proof.Evidence) error {
 	if err := l.covered(ctx, evidence, proof.DeleteClaim, claim); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	return l.mayDestroy(ctx)
 }
 
-// RequestToken asks for a token of a ServiceAccount, which is answered in review. It
-// changes nothing in the member.
+// RequestToken requests a token of a ServiceAccount, which it stores in review. It changes
+// nothing in the member.
 func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.ServiceAccount, review *authenticationv1.TokenRequest) error {
 	if err := l.guard.Held(); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.Servi
 	return count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
 }
 
-// mayDestroy is asked last before a step that destroys, so that the host check comes
-// after the live reads that the step was decided on.
+// mayDestroy is called last before a destructive write, so that the check of the host comes
+// after the live reads on which the write depends.
 func (l *Leaf) mayDestroy(ctx context.Context) error {
 	if err := l.guard.MayDestroy(); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 	return l.guard.HostCurrent(ctx)
 }
 
-// PatchVolume changes a leaf PV: one that carries our stamp, or the one that
-// the given claim of Xylem's is bound to, UIDs matching. SetDelete sets its policy to Delete.
+// PatchVolume changes a leaf PV that has this host's stamp or is bound to the given claim of
+// Xylem's, with matching UIDs. SetDelete sets its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
 		return foreign(before, "neither it nor its claim carries our stamp")
@@ -154,8 +154,8 @@ func (l *Leaf) owned(obj client.Object) error {
 	if _, ours := mirror.OriginIn(l.hostID, obj); ours {
 		return nil
 	}
-	// A namespace has no root of its own: the labels alone are its stamp. The fence's
-	// Lease is not written here, but by internal/member.
+	// A namespace's stamp consists only of labels, because it has no root. internal/member writes
+	// the fence's Lease, not this package.
 	if labels := obj.GetLabels(); rootless(obj) && labels[v1alpha1.LabelHost] == l.hostID &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil
@@ -168,7 +168,7 @@ func rootless(obj client.Object) bool {
 	return namespace
 }
 
-// Grace is the delete option of a Pod's grace period in seconds.
+// Grace returns the delete option for a Pod's grace period in seconds.
 func Grace(seconds *int64) client.DeleteOption {
 	return client.GracePeriodSeconds(ptr.Deref(seconds, corev1.DefaultTerminationGracePeriodSeconds))
 }

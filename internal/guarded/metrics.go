@@ -19,7 +19,7 @@ var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(writes) }
 
-// ForgetMetrics removes the series of a member that is no longer registered.
+// ForgetMetrics deletes the series of a member that is no longer registered.
 func ForgetMetrics(cluster string) {
 	writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }
@@ -36,8 +36,8 @@ func count(cluster, side, verb string, obj client.Object, err error) error {
 	return err
 }
 
-// known are the reasons that API servers give. A member could invent others, one for
-// each write, and each would be a series.
+// known are the reasons that API servers return. A hostile member could return a new one for
+// each write, and each would become a series.
 var known = []metav1.StatusReason{
 	metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
 	metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,
@@ -46,7 +46,7 @@ var known = []metav1.StatusReason{
 	metav1.StatusReasonInternalError, metav1.StatusReasonExpired, metav1.StatusReasonServiceUnavailable,
 }
 
-// resultOf is a write's result as the metric has it.
+// resultOf returns a write's result as a label value.
 func resultOf(err error) string {
 	if err == nil {
 		return "ok"

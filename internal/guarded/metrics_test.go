@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A member chooses what it answers, and must not choose the labels of a metric.
+// A member chooses its responses, but must not choose label values of a metric.
 func TestResultOf(t *testing.T) {
 	saying := func(reason string) error {
 		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})

@@ -10,8 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// PatchNodeStatus changes the status of a virtual node of Xylem's from before to
-// after.
+// PatchNodeStatus changes the status of one of Xylem's virtual nodes from before to after.
 func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *corev1.Node) error {
 	if err := ownedNode(before); err != nil {
 		return err
@@ -49,8 +48,9 @@ func ownedNode(node *corev1.Node) error {
 	return nil
 }
 
-// ownedLease holds a Lease against its node: a kubelet's Lease is never ours,
-// though a node of that name be. One that a node of Xylem's owns is, label or not.
+// ownedLease checks that a Lease belongs to its virtual node. A kubelet's Lease is never
+// Xylem's, even if its node's name is. A Lease that a node of Xylem's owns is, with or without
+// the label.
 func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
 	if err := ownedNode(node); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// memory of a write: caches are behind by milliseconds as a rule.
+	// memory is how long a write is remembered. Caches usually lag by milliseconds.
 	memory = 5 * time.Second
-	// memoryOfCreation is shorter: somebody may take away what we made, and then it is
-	// to be re-created.
+	// memoryOfCreation is shorter, because an object that somebody deletes must be re-created
+	// soon.
 	memoryOfCreation = time.Second
 )
 
-// name of an object, as caches have it before they know of a UID.
+// name identifies an object before its UID is known.
 type name struct {
 	kind string
 	client.ObjectKey
@@ -31,32 +31,33 @@ func nameOf(obj client.Object) name {
 	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
 }
 
-// part of an object that a write replaces: what an actor applies of its status, or, by
-// nobody, all of it.
+// part is the part of an object that a write replaces: the status fields that an actor applies
+// or, without an actor, all of it.
 type part struct {
 	object types.UID
 	actor  Actor
 }
 
-// overwritten is which states of objects writes of ours have replaced a moment ago. A
-// write on condition of such a state, which a cache that is behind still shows, cannot
-// succeed: it is refused here, as the API server would, and not sent. Nor is the creation
-// of what was created a moment ago. An apply has no such condition; but on the very state that
-// an actor's last one was decided on, it mostly has the same content, and waits for the newer
-// state as well.
+// overwritten has the states of objects that recent writes of this process replaced. A lagging
+// cache may still show such a state. A write with that state as its precondition cannot
+// succeed, so it is rejected here, as the API server would reject it, and not sent. The same is
+// true for a repeated creation. A server-side apply has no such precondition. But if it is
+// decided on the same state as the actor's last one, it mostly has the same content, so it
+// waits for the newer state as well.
 //
-// controller-runtime's EnableReadYourWritesConsistency does not replace it: a read waits
-// there for every write of its kind that has begun, so that one slow write of one member
-// holds all members' workers (I7), and an apply that is unstructured counts for no typed read.
+// controller-runtime's EnableReadYourWritesConsistency is no replacement. There, a read waits
+// for every write of its kind that has begun, so one slow write of one member would block all
+// members' workers (I7), and an unstructured apply does not count for typed reads.
 //
-// What has expired is let go at the next write, or creation: they hold those of some seconds.
+// Expired entries are dropped at the next write or creation, so the maps hold those of some
+// seconds.
 type overwritten struct{ versions, made *cache.Expiring }
 
 func newOverwritten(c clock.Clock) overwritten {
 	return overwritten{versions: cache.NewExpiringWithClock(c), made: cache.NewExpiringWithClock(c)}
 }
 
-// checkNew returns a conflict if we made an object of that name a moment ago.
+// checkNew returns a conflict if this process created an object of that name a moment ago.
 func (o overwritten) checkNew(obj client.Object) error {
 	if _, known := o.made.Get(nameOf(obj)); !known {
 		return nil
@@ -64,16 +65,16 @@ func (o overwritten) checkNew(obj client.Object) error {
 	return conflict(obj, errors.New("it was created a moment ago"))
 }
 
-// by notes that a write of a part has taken its object from one resourceVersion to
-// another. A write that changed nothing leaves the version as it was.
+// by records that a write of a part changed its object from one resourceVersion to another. A
+// write that changes nothing does not change the resourceVersion.
 func (o overwritten) by(written part, before, after string) {
 	if written.object != "" && before != "" && before != after {
 		o.versions.Set(written, before, memory)
 	}
 }
 
-// check returns a conflict if the object is in a state that a write of ours replaced,
-// of the same part.
+// check returns a conflict if a write of this process replaced the object's state, for the same
+// part.
 func (o overwritten) check(written part, obj client.Object) error {
 	version, known := o.versions.Get(written)
 	if !known || version != obj.GetResourceVersion() {

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// numbering is a client that answers writes with the next resourceVersion, and counts.
+// numbering is a client that returns the next resourceVersion for each write, and counts the
+// writes.
 type numbering struct {
 	client.Client
 	version, sent int
@@ -116,7 +117,7 @@ func TestWritesOnStatesThatWeReplaced(t *testing.T) {
 	}
 }
 
-// An object re-created may have any version that another one had.
+// A re-created object may have the same resourceVersion as another object.
 func TestVersionsOfOthers(t *testing.T) {
 	c := &numbering{version: 8}
 	r := NewRoot(c, "cluster", open)
@@ -160,7 +161,7 @@ func TestWhatWasMadeAMomentAgo(t *testing.T) {
 	}
 }
 
-// Objects come and go for months: what is remembered of them does not stay.
+// Objects are created and deleted for months, so the memory of their writes must expire.
 func TestForgetsWhatHasExpired(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	remembered := newOverwritten(clock)

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// statusRate in bytes a second of objects whose statuses one member changes, and
-	// statusBurst at once: each change writes the whole object to the host's etcd, which
-	// keeps the old ones for five minutes. A thousand Pods that start at once take a
-	// third of the burst; in the long run the rate allows some 80 changes a second.
+	// statusRate is the maximum rate, in bytes per second, of objects whose statuses one member
+	// changes, and statusBurst the burst. Each change writes the whole object to the host's etcd,
+	// which keeps old versions for five minutes. A thousand Pods that start at once take a third
+	// of the burst. On average, the rate allows some 80 changes a second.
 	statusRate  = 512 << 10
 	statusBurst = 64 << 20
 )
 
 func newPace() *rate.Limiter { return rate.NewLimiter(statusRate, statusBurst) }
 
-// sized are objects that know how long they are once encoded.
+// sized is implemented by objects that know their encoded size.
 type sized interface{ Size() int }
 
-// paced waits until the member may have another status written, by how large the
-// object is. It waits before its turn, so that other writes go on.
+// paced waits until another status of the member may be written, according to the object's
+// size. It waits before it takes a turn, so that other writes can proceed.
 func (r *Root) paced(ctx context.Context, seen client.Object) error {
 	object, ok := seen.(sized)
 	if !ok {

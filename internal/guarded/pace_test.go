@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A member that changes large statuses without end writes few bytes a second to the
-// host; one that changes many small ones at once is not delayed.
+// A member that keeps changing large statuses writes few bytes per second to the host. One that
+// changes many small statuses at once is not delayed.
 func TestStatusesArePaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, writes int

@@ -9,11 +9,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// noteLimit of an event's note in bytes: a longer one is refused, and nobody
-// would be told anything (k8s.io/kubernetes/pkg/apis/core/validation).
+// noteLimit is the maximum length of an event's note in bytes. The API server rejects an event
+// with a longer one (k8s.io/kubernetes/pkg/apis/core/validation).
 const noteLimit = 1024
 
-// Recorder is an event recorder whose notes are cut to what the API server takes.
+// Recorder wraps an event recorder, and truncates notes to the length that the API server
+// accepts.
 func Recorder(r events.EventRecorder) events.EventRecorder { return cutting{r} }
 
 type cutting struct{ events.EventRecorder }

@@ -11,8 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// RefusedByMember reports a write that a member's API server rejected, in its own words; nil
-// for an error of any other kind. doing is the verb; what names the object, such as "the Pod".
+// RefusedByMember reports a write that a member's API server rejected, with the server's
+// message. It returns nil for other errors. doing is the verb; what names the object, such as
+// "the Pod".
 func RefusedByMember(registration, doing, what string, err error) *mirror.Refusal {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil
@@ -26,5 +27,6 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 		registration, doing, what, sanitize.Plain(words, wordsLimit), what)}
 }
 
-// wordsLimit in bytes of a member's words, so that an event has place for what to do.
+// wordsLimit is the maximum length, in bytes, of a member's message, so that an event has space
+// for the remedy.
 const wordsLimit = 700

@@ -18,23 +18,23 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Root writes to the host on behalf of one member: the statuses of users' Pods
-// and claims, the annotations there that are Xylem's, and objects of our own.
+// Root writes to the host on behalf of one member: the statuses of users' Pods and claims,
+// Xylem's annotations on them, and Xylem's own objects.
 type Root struct {
 	writer
-	// pace bounds how many bytes of statuses are written.
+	// pace limits the bytes of written statuses.
 	pace *rate.Limiter
 }
 
-// NewRoot makes the writer; cluster is the registration's name.
+// NewRoot creates the writer. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, sideRoot, guard)
 	w.turns = newTurns()
 	return &Root{writer: w, pace: newPace()}
 }
 
-// ApplyStatus applies an actor's part of the status of a user's Pod or claim, as it
-// follows from what was seen of it.
+// ApplyStatus applies an actor's part of the status of a user's Pod or claim, decided on the
+// state in seen.
 func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	switch status.GetKind() {
 	case "Pod", "PersistentVolumeClaim":
@@ -72,8 +72,8 @@ func ownAnnotation(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Prefix) || key == volumehelpers.AnnSelectedNode
 }
 
-// FinishPod removes a Pod that its owner has deleted and whose leaf is gone,
-// as its kubelet would.
+// FinishPod removes a Pod that its owner has deleted and whose leaf is gone, as its kubelet
+// would.
 func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
 		return foreign(pod, "nobody has deleted it")
@@ -109,8 +109,8 @@ func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.Persis
 	return r.Patch(ctx, by, promise, hostpv.LetGo(promise, claim, clusterID))
 }
 
-// Delete deletes a host PV, or another object of Xylem's, as it was seen: anybody who may
-// write to it can have made it his own since then, by taking our labels off.
+// Delete deletes a host PV, or another object of Xylem's, if it is unchanged since it was read.
+// Anybody with write access can have taken it over since then by removing Xylem's labels.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
@@ -134,7 +134,7 @@ func ownedRoot(obj client.Object) error {
 	return foreign(obj, "it is not labelled "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
 }
 
-// reflected reports whether a class says which registrations offer it.
+// reflected reports whether a class names the registrations that offer it.
 func reflected(class *storagev1.StorageClass) bool {
 	for key := range class.Labels {
 		if strings.HasPrefix(key, v1alpha1.LabelOfferedByPrefix) {

@@ -11,23 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// behind is how long a reconcile that acted on an object that has changed, or
-// gone, waits for that object's event, which as a rule comes within milliseconds.
+// behind is how long a reconcile waits for the event of an object that has changed or is gone.
+// The event usually comes within milliseconds.
 const behind = time.Second
 
-// errUnseen: an object that is to be created is there, and no cache shows it yet.
+// errUnseen: an object to create exists, and the cache does not have it yet.
 var errUnseen = errors.New("the cache lacks it")
 
-// Unseen is the error of a create that failed because Xylem created the object before. Its event
-// enqueues the request, but for an object that goes before the cache has seen it: so Settling
-// looks again.
+// Unseen is the error of a create that failed because Xylem created the object before. The
+// object's event enqueues the request, unless the object is deleted before the cache has it. So
+// Settling requeues the request.
 func Unseen(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
 
-// Settling is a reconciler for which a write that missed its precondition or its
-// object, or a fence that is lost, is no error: the cache was behind, and the
-// newer object enqueues it, or its link is about to end. Nor is what a link that ends
-// cuts short: the next one begins with everything. Nor a destruction that waits for
-// an admin.
+// Settling wraps a reconciler, and does not treat the following as errors. If a write missed
+// its precondition or its object, the cache was behind, and the newer object enqueues the
+// request. If the fence is lost or the link is ending, the next link reconciles everything. If
+// a destruction waits for an admin, the registration reports it.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)
@@ -40,7 +39,7 @@ func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 			return reconcile.Result{RequeueAfter: behind}, nil
 		}
 		if errors.Is(err, ErrSuspended) {
-			// The registration says so; the link is re-created when it is confirmed.
+			// The registration reports it. The link is re-created when an admin confirms.
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for an admin", "cause", err.Error())
 			return reconcile.Result{}, nil
 		}

@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// atOnce is how many writes of one Root are under way at a time, those left out that
-	// have taken longer than a turn. The host's own controllers and our leases wait for the
-	// same API server. Its PV controller sends three requests for each claim, one after the
-	// other, while ours are five, of a claim and its Pod: more at a time would not have a
-	// claim bound any sooner.
+	// atOnce is the maximum number of concurrent writes of one Root, except those that take longer
+	// than a turn. The host's own controllers and Xylem's Leases use the same API server. Its PV
+	// controller sends three requests for each claim, one after the other. Xylem sends five for a
+	// claim and its Pod, and more concurrency would not bind any claim sooner.
 	atOnce = 4
-	// turn is how long a write keeps others waiting. One that takes longer is delayed by
-	// something that need not concern them: an admission webhook of one namespace.
+	// turn is how long a write delays others. A slower one waits for something that does not
+	// concern them, such as an admission webhook of one namespace.
 	turn = time.Second
 )
 
-// turns bound how many writes are under way at a time, first come, first served; nil
-// bounds nothing.
+// turns limits the number of concurrent writes, first come, first served. nil means no limit.
 type turns struct{ free *semaphore.Weighted }
 
 func newTurns() *turns { return &turns{semaphore.NewWeighted(atOnce)} }
 
-// take waits for a turn. What it returns ends it, as does time.
+// take waits for a turn. The turn ends when the returned function is called, or after its
+// maximum time.
 func (t *turns) take(ctx context.Context) (func(), error) {
 	if t == nil {
 		return func() {}, nil

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slow is a client whose writes end when they are let.
+// slow is a client whose writes end when the test allows it.
 type slow struct {
 	client.Client
 	sent atomic.Int32
@@ -59,7 +59,7 @@ func (*closing) MayDestroy() error { return nil }
 
 func (*closing) HostCurrent(context.Context) error { return nil }
 
-// Of each kind of write, few are under way at a time, and one that ends makes room at once.
+// Few writes of each kind run concurrently, and the end of one admits the next immediately.
 func TestTurns(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *Root, int) error{
 		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
@@ -95,8 +95,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A write that waits is not sent when the fence is lost meanwhile, or when nobody wants it
-// any more, and keeps nobody else waiting then.
+// A waiting write is not sent if the fence is lost or the caller gives up, and does not delay
+// others afterwards.
 func TestTurnsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := clock.RealClock{}.Now()
@@ -133,7 +133,7 @@ func TestTurnsInVain(t *testing.T) {
 	})
 }
 
-// Writes that something delays do not hold up others for long.
+// Slow writes do not delay others for long.
 func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &slow{end: make(chan struct{})}
@@ -148,7 +148,7 @@ func TestTurnsEnd(t *testing.T) {
 		}
 		close(host.end)
 		synctest.Wait()
-		// No turn was given back twice.
+		// No turn was returned twice.
 		host.end = make(chan struct{})
 		start(t.Context(), 2*atOnce, create)
 		if sent := host.sent.Load(); sent != 3*atOnce {
@@ -158,7 +158,7 @@ func TestTurnsEnd(t *testing.T) {
 	})
 }
 
-// creating creates a host PV of another name each time.
+// creating returns a function that creates host PVs with different names.
 func creating(host client.Client, fence Guard) func(context.Context) error {
 	r := NewRoot(host, "cluster38", fence)
 	var made atomic.Int32
@@ -171,7 +171,7 @@ func named(i int) *corev1.PersistentVolume {
 	return pv
 }
 
-// start some, and see them get as far as they can.
+// start starts n writes, and waits until each is sent or waits for a turn.
 func start(ctx context.Context, n int, create func(context.Context) error) {
 	for range n {
 		go func() { _ = create(ctx) }()

@@ -15,15 +15,15 @@ const (
 	sideLeaf = "leaf"
 )
 
-// writer does the checked writes that both sides have in common.
+// writer implements the checked writes that both sides share.
 type writer struct {
 	client  client.Client
 	guard   Guard
 	cluster string
 	side    string
-	// turns bound how many writes are under way at a time; nil: nothing does.
+	// turns limits the number of concurrent writes. nil means no limit.
 	turns *turns
-	// overwritten keeps writes from being sent that cannot succeed.
+	// overwritten rejects writes that cannot succeed.
 	overwritten overwritten
 }
 
@@ -31,8 +31,8 @@ func newWriter(c client.Client, cluster, side string, guard Guard) writer {
 	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten(clock.RealClock{})}
 }
 
-// begin waits for its turn, and sees that the write is allowed then. What it returns
-// ends the turn.
+// begin waits for a turn, and then checks that the write is allowed. The returned function ends
+// the turn.
 func (w *writer) begin(ctx context.Context) (func(), error) {
 	end, err := w.turns.take(ctx)
 	if err != nil {
@@ -61,13 +61,13 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 	return count(w.cluster, w.side, "create", obj, err)
 }
 
-// patch sends what after changes of before, on condition that the object is
-// still the one, and in the state, that before is.
+// patch sends the difference between before and after, on condition that the object is
+// unchanged since before.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
 	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, preconditioned{before}, by.owner()) })
 }
 
-// patching does what patch says; send sends the patch.
+// patching implements patch. send sends the request.
 func (w *writer) patching(ctx context.Context, verb string, before, after client.Object, send func() error) error {
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (w *writer) patching(ctx context.Context, verb string, before, after client
 	return count(w.cluster, w.side, verb, before, err)
 }
 
-// applyStatus sends a server-side apply to a status; without a UID it would be free
-// to meet another object of that name.
+// applyStatus sends a server-side apply to a status. Without a UID, it could change another
+// object of the same name.
 func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	if status.GetUID() == "" {
 		return foreign(status, "an apply needs the UID of the object that it is meant for")
@@ -128,22 +128,22 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	return count(w.cluster, w.side, "delete", obj, err)
 }
 
-// unchanged is the delete option that adds a resourceVersion precondition: only
-// if nobody has written to the object since it was read.
+// unchanged returns the delete option with a resourceVersion precondition: delete only if
+// nobody has written to the object since it was read.
 func unchanged(obj client.Object) client.DeleteOption {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// preconditioned is a JSON merge patch that carries the UID and the
-// resourceVersion of the object that it was computed from.
+// preconditioned is a JSON merge patch with the UID and the resourceVersion of the object from
+// which it was computed.
 type preconditioned struct{ before client.Object }
 
 func (preconditioned) Type() types.PatchType { return types.MergePatchType }
 
 func (p preconditioned) Data(after client.Object) ([]byte, error) {
-	// MergeFrom leaves out what is equal, the two preconditions among it: they
-	// are blanked on the near side, so that they always count as changed.
+	// MergeFrom omits equal fields, which the two preconditions would be. So clear them in the
+	// original.
 	before, ok := p.before.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is no API object", p.before)

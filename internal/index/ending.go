@@ -13,23 +13,22 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ending has the claims, volumes and Pods that are on their way out, few of many: of
-// the host by the member that they concern, of a member all under leaves.
+// ending is the index of claims, volumes and Pods that are ending; there are few. Host objects
+// are indexed by the member that they concern, and a member's objects all under leaves.
 const (
 	ending = "xylem.ending"
 	leaves = "leaves"
 )
 
-// Ending is what is on its way out.
+// Ending has objects that are being deleted or reclaimed.
 type Ending struct {
 	Claims  []corev1.PersistentVolumeClaim
 	Volumes []corev1.PersistentVolume
 	Pods    []corev1.Pod
 }
 
-// EndsSince is since when a claim, a volume or a Pod is on its way out; nil if it is
-// not. A volume is from when it is released, or reclaiming it fails, if it is to be
-// deleted then.
+// EndsSince returns when a claim, a volume or a Pod began to end, or nil if it is not ending. A
+// volume with policy Delete ends once it is Released or Failed.
 func EndsSince(obj client.Object) *metav1.Time {
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		return at
@@ -41,13 +40,13 @@ func EndsSince(obj client.Object) *metav1.Time {
 	return nil
 }
 
-// EndingIn is what is on its way out of the host's claims and volumes, promises
-// included, that are in a cluster, and of the Pods on its node.
+// EndingIn returns the host's claims, volumes and promises of a cluster, and the Pods on its
+// node, that are ending.
 func EndingIn(ctx context.Context, r client.Reader, clusterID, node string) (Ending, error) {
 	return endingAt(ctx, r, clusterID, node)
 }
 
-// EndingLeaves is what is on its way out in a member's cache.
+// EndingLeaves returns the objects in a member's cache that are ending.
 func EndingLeaves(ctx context.Context, r client.Reader) (Ending, error) {
 	return endingAt(ctx, r, leaves, leaves)
 }
@@ -66,7 +65,7 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 
-// endings are the indexes of what is on its way out, by where it is.
+// endings returns the indexes of objects that are ending, by their place.
 func endings(where func(client.Object) string) []field {
 	extract := func(obj client.Object) []string {
 		if EndsSince(obj) == nil {
@@ -81,8 +80,8 @@ func endings(where func(client.Object) string) []field {
 	}
 }
 
-// place is the member that an object of the host concerns: the node of a Pod, the
-// cluster of a claim, of a volume, or of a promise without a disk.
+// place returns the member that an object of the host concerns: a Pod's node, or the cluster of
+// a claim, a volume, or a promise without a disk.
 func place(obj client.Object) string {
 	switch obj := obj.(type) {
 	case *corev1.Pod:

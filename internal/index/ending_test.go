@@ -34,7 +34,7 @@ func TestEndsSince(t *testing.T) {
 		"released, to be destroyed": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
 		"reclaiming it failed":      {volume(corev1.VolumeFailed, corev1.PersistentVolumeReclaimDelete), &now},
 		"deleted":                   {deleted, &now},
-		"released, nobody knows when": {&corev1.PersistentVolume{
+		"released, at an unknown time": {&corev1.PersistentVolume{
 			Spec:   corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
 			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
 		}, nil},
@@ -49,7 +49,7 @@ func TestEndsSince(t *testing.T) {
 	}
 }
 
-// What is on its way out is looked for where its kind is looked up by place.
+// EndingIn looks up each kind by its place.
 func TestPlace(t *testing.T) {
 	in := mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "host"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
@@ -76,7 +76,7 @@ func TestPlace(t *testing.T) {
 		"a promise that no member has":        {promise, ""},
 		"a promise that a member has":         {had, in.ClusterID},
 		"a promise that has its disk":         {fulfilled, in.ClusterID},
-		"what is not looked for":              {class, ""},
+		"another kind":                        {class, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := place(tc.obj); got != tc.want {

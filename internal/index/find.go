@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Find reads one object; nil if there is none, or if the key names none.
+// Find reads one object. It returns nil if there is none, or if the key has no name.
 func Find[T any, P interface {
 	*T
 	client.Object
@@ -27,8 +27,8 @@ func Find[T any, P interface {
 	return object, nil
 }
 
-// Leaf reads one object of a member and whose leaf it is, as Find does; nil if there is
-// none, or if it does not carry the stamp of this host.
+// Leaf reads one object of a member like Find, and returns its origin too. It returns nil if
+// there is none, or if it does not have this host's stamp.
 func Leaf[T any, P interface {
 	*T
 	client.Object
@@ -44,7 +44,7 @@ func Leaf[T any, P interface {
 	return leaf, origin, nil
 }
 
-// Get reads one object, as Find does; false if there is none, or if the key names none.
+// Get reads one object like Find. It returns false if there is none, or if the key has no name.
 func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil
@@ -60,5 +60,5 @@ func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into cl
 	return true, nil
 }
 
-// Named is the key of a cluster-scoped object.
+// Named returns the key of a cluster-scoped object.
 func Named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }

@@ -29,11 +29,11 @@ const (
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
 
-	// anyClass is no name of a class.
+	// anyClass is not a valid class name.
 	anyClass = "*"
 )
 
-// SetupHost adds the indexes of the host's cache; before it starts.
+// SetupHost adds the indexes to the host's cache. Call it before the cache starts.
 func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	return setup(ctx, indexer, append(endings(place), []field{
 		{&corev1.Pod{}, podsByClaim, on(podspec.ClaimNames)},
@@ -74,8 +74,8 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// RegistrationsOf are the registrations that recorded a cluster: one, or two of which
-// one is refused.
+// RegistrationsOf returns the registrations that recorded a cluster. There is one, or two of
+// which one is rejected.
 func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
@@ -84,8 +84,8 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 	return list.Items, nil
 }
 
-// PromiseOf is the promise whose claimRef names a claim; nil if there is none, or
-// if somebody has caused several.
+// PromiseOf returns the promise whose claimRef names a claim. It returns nil if there is none,
+// or if somebody created several.
 func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {
 	found, err := volumes(ctx, r, client.MatchingFields{promisesByClaim: string(claim)})
 	if err != nil || len(found) != 1 {
@@ -94,53 +94,53 @@ func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.P
 	return &found[0], nil
 }
 
-// PromisesIn are the promises without a disk that a cluster has.
+// PromisesIn returns the promises of a cluster that have no disk.
 func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
 }
 
-// WaitingForClass are the claims of a class that are not bound.
+// WaitingForClass returns the claims of a class that are not bound.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.MatchingFields{claimsByClass: class})
 }
 
-// Waiting are the claims that have a class and are not bound.
+// Waiting returns the claims that have a class and are not bound.
 func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeClaim, error) {
 	return WaitingForClass(ctx, r, anyClass)
 }
 
-// PodsOfClaim are the host's Pods that use a claim, finished ones included.
+// PodsOfClaim returns the host's Pods that use a claim, including finished ones.
 func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
 	return pods(ctx, r, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
 }
 
-// PodsOfReference are the host's Pods that refer to a ConfigMap or Secret.
+// PodsOfReference returns the host's Pods that refer to a ConfigMap or Secret.
 func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
 	return pods(ctx, r, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})
 }
 
-// PodsOnNode are the host's Pods that are bound to a node.
+// PodsOnNode returns the host's Pods that are bound to a node.
 func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod, error) {
 	return pods(ctx, r, client.MatchingFields{podsByNode: node})
 }
 
-// ClaimsPlacedIn are the root claims whose placed-in names a cluster ID.
+// ClaimsPlacedIn returns the root claims whose placed-in annotation names a cluster ID.
 func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
 }
 
-// VolumesOfLeaf are the host PVs that represent one leaf PV: one, unless
-// somebody else made another.
+// VolumesOfLeaf returns the host PVs that represent one leaf PV. There is one, unless somebody
+// else created another.
 func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
 }
 
-// VolumesIn are the host PVs whose leaf volume is in a cluster.
+// VolumesIn returns the host PVs whose leaf volume is in a cluster.
 func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
 }
 
-// VolumesOfClaim are the host PVs of members whose claimRef names a claim.
+// VolumesOfClaim returns the host PVs of members whose claimRef names a claim.
 func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
 }

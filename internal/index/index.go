@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadOnly spares the copies of what is only looked at: its maps and lists, and what it
-// points to, are the cache's own. Tests run with client-go's detector of changes
-// (KUBE_CACHE_MUTATION_DETECTOR), which ends the process that makes one.
+// ReadOnly avoids copies of objects that are only read: their maps, lists and pointers belong
+// to the cache. Tests run with client-go's cache mutation detector
+// (KUBE_CACHE_MUTATION_DETECTOR), which ends a process that changes a cached object.
 const ReadOnly = client.UnsafeDisableDeepCopy
 
 type field struct {
@@ -28,7 +28,7 @@ func setup(ctx context.Context, indexer client.FieldIndexer, fields []field) err
 	return nil
 }
 
-// on indexes a kind by keys.
+// on indexes a kind by several keys.
 func on[T client.Object](keys func(T) []string) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		typed, ok := obj.(T)
@@ -39,7 +39,7 @@ func on[T client.Object](keys func(T) []string) client.IndexerFunc {
 	}
 }
 
-// by indexes a kind by a key; an object without one is left out.
+// by indexes a kind by one key. It skips objects without a key.
 func by[T client.Object](key func(T) string) client.IndexerFunc {
 	return on(func(obj T) []string { return nonEmpty(key(obj)) })
 }

@@ -20,7 +20,7 @@ const (
 	segmentsByClass  = "xylem.segments-by-class"
 )
 
-// SetupMember adds the indexes of a member's cache; before it starts.
+// SetupMember adds the indexes to a member's cache. Call it before the cache starts.
 func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 	return setup(ctx, indexer, append(endings(func(client.Object) string { return leaves }), []field{
 		{&corev1.Event{}, eventsByObject, by(func(event *corev1.Event) string { return string(event.InvolvedObject.UID) })},
@@ -32,7 +32,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// EventsOf are the member's Warning events about an object.
+// EventsOf returns the member's Warning events about an object.
 func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.UID) ([]corev1.Event, error) {
 	var list corev1.EventList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{eventsByObject: string(uid)}, ReadOnly); err != nil {
@@ -41,17 +41,17 @@ func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.
 	return list.Items, nil
 }
 
-// VolumesForClaim are the member's PVs whose claimRef names a claim by its UID.
+// VolumesForClaim returns the member's PVs whose claimRef has a claim's UID.
 func VolumesForClaim(ctx context.Context, r client.Reader, claim types.UID) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaimID: string(claim)})
 }
 
-// VolumesOfRoot are the member's PVs with the stamp of a claim of the host, by its UID.
+// VolumesOfRoot returns the member's PVs stamped for a claim of the host, by its UID.
 func VolumesOfRoot(ctx context.Context, r client.Reader, root types.UID) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByRootID: string(root)})
 }
 
-// SegmentsOf are the CSIStorageCapacities of a member's class, in all namespaces.
+// SegmentsOf returns the CSIStorageCapacities of a member's class, in all namespaces.
 func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1.CSIStorageCapacity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}, ReadOnly); err != nil {

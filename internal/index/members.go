@@ -18,20 +18,20 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Member is a registered member, as the host knows it.
+// Member is a registered member, as the host's objects describe it.
 type Member struct {
 	placement.Member
 	Connection
-	// Largest volume of each class that the member offers.
+	// Largest is the maximum volume size of each class that the member offers.
 	Largest map[string]resource.Quantity
 }
 
-// Connection is what a registration's Connected condition reports. A member is Connecting
-// until the manager's first attempt has ended.
+// Connection is the state of a registration's Connected condition. A member is Connecting until
+// the manager's first attempt has ended.
 type Connection struct{ Connected, Connecting bool }
 
-// Registered are the members of all registrations that are not being deleted, without a
-// Node if they have none. The CSIStorageCapacities are in the manager's namespace.
+// Registered returns the members of all registrations that are not being deleted, including
+// those without a Node. namespace is the manager's, which has the CSIStorageCapacities.
 func Registered(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
 	largest, err := Largest(ctx, r, namespace)
 	if err != nil {
@@ -49,7 +49,7 @@ func Registered(ctx context.Context, r client.Reader, namespace string) ([]Membe
 	return members, nil
 }
 
-// Members are those of all registrations that have a virtual node.
+// Members returns the members of all registrations that have a virtual node.
 func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
 	var members []placement.Member
 	for registration, err := range registrations(ctx, r) {
@@ -63,7 +63,7 @@ func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
 	return members, nil
 }
 
-// registered is a registration with its virtual node, nil if there is none.
+// registered is a registration with its virtual node, which may be nil.
 type registered struct {
 	*v1alpha1.ClusterRegistration
 	node *corev1.Node
@@ -102,7 +102,7 @@ func ConnectionOf(cr *v1alpha1.ClusterRegistration) Connection {
 	}
 }
 
-// Registration is what of a registration a Member has, for route.Of.
+// Registration is the part of a registration that a Member depends on, for route.Of.
 type Registration struct {
 	generation int64
 	cluster    string
@@ -110,13 +110,13 @@ type Registration struct {
 	connection Connection
 }
 
-// RegistrationOf a member.
+// RegistrationOf returns the Registration of a ClusterRegistration.
 func RegistrationOf(cr *v1alpha1.ClusterRegistration) Registration {
 	return Registration{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
 }
 
-// Largest volumes that members offer, by cluster ID and class, as the scheduler reads them
-// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+// Largest returns the maximum volume sizes that members offer, by cluster ID and class, as the
+// scheduler reads them (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 func Largest(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, ReadOnly); err != nil {

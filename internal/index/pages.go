@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize of live lists: small enough for a cluster that is slow, and a tenth of a
-// second's work for one that is not.
+// pageSize is the limit of live lists. A slow cluster can serve such a page, and a fast one
+// takes a tenth of a second for it.
 const pageSize = 500
 
-// Pages lists, live, page by page: all pages are of one state of the cluster. A page
-// that fails, or whose state has expired meanwhile, ends it with an error.
+// Pages lists live, page by page, and calls page for each. All pages are from one state of the
+// cluster. If a page fails or its state has expired, Pages returns an error.
 func Pages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
 	next := ""
 	for {
-		// What a page holds may be kept: the next one is not decoded into it.
+		// The caller may keep the items of a page, so do not decode the next page into them.
 		if err := meta.SetList(list, nil); err != nil {
 			return err
 		}

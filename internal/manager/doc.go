@@ -1,4 +1,3 @@
-// Package manager wires the manager together: scheme, caches, the fleet of
-// members, and the controllers of the host and of each link. There is no logic
-// here.
+// Package manager wires the manager together: scheme, caches, the fleet of members, and the
+// controllers of the host and of each link. It contains no logic.
 package manager

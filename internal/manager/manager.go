@@ -43,16 +43,16 @@ import (
 )
 
 const (
-	// userAgent of all calls.
+	// userAgent is the user agent of all calls.
 	userAgent = "xylem"
 	// LeaderElectionID names the Lease that the leading replica holds.
 	LeaderElectionID = "xylem-manager"
-	// nominatedSince is the first Kubernetes version whose scheduler shows in a
-	// Pod's status, by default, where it is about to bind it (KEP-5278).
+	// nominatedSince is the first Kubernetes version whose scheduler sets, by default,
+	// status.nominatedNodeName before it binds a Pod (KEP-5278).
 	nominatedSince = "1.35.0"
 )
 
-// Run runs the manager against the host that config leads to, until the context
+// Run runs the manager for the host with the given client configuration, until the context
 // ends.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := o.Complete(); err != nil {
@@ -64,16 +64,16 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
-	config.QPS = -1 // the server's priority and fairness rules shape the load
+	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
 	config.Timeout = leadership.CallTimeout
 
-	// Whoever serves the node API asks the host about its callers, whether or not it leads.
+	// The node API authenticates its callers with the host, on every replica.
 	asking := withoutTimeout(config)
 
-	// The heartbeat is every replica's; all else that is written is the leader's.
+	// The heartbeat writes on every replica. All other writers run on the leader only.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("make a client of the host: %w", err)
+		return fmt.Errorf("create a client of the host: %w", err)
 	}
 	me := identity()
 	var lock resourcelock.Interface
@@ -89,7 +89,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("make a client of the host: %w", err)
+		return fmt.Errorf("create a client of the host: %w", err)
 	}
 	host, err := identify(ctx, config, live)
 	if err != nil {
@@ -106,14 +106,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElect,
-		LeaderElectionID:                    LeaderElectionID, // the metrics' name of the lock
+		LeaderElectionID:                    LeaderElectionID, // the label of the lock in metrics
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
 		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
 		LeaderElectionReleaseOnCancel:       true, // main ends when Run does
 	})
 	if err != nil {
-		return fmt.Errorf("make the manager: %w", err)
+		return fmt.Errorf("create the manager: %w", err)
 	}
 	router, err := lookUps(ctx, mgr)
 	if err != nil {
@@ -140,27 +140,27 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// withoutTimeout is a config for what watches as well.
+// withoutTimeout returns the configuration for clients that also watch.
 func withoutTimeout(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	return config
 }
 
-// watching is a client for watches: a timeout ends them too, and the first lists of
-// large caches.
+// watching returns a client for watches, without a timeout, which would end watches and the
+// first lists of large caches.
 func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	config.Wrap(revision.Transport)
 	watches, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the host's watches: %w", err)
+		return nil, fmt.Errorf("create a client for the host's watches: %w", err)
 	}
 	return watches, nil
 }
 
-// lookUps adds the indexes of the host's cache, and the handlers of its events.
+// lookUps adds the indexes and the event handlers to the host's cache.
 func lookUps(ctx context.Context, mgr ctrl.Manager) (*route.Router, error) {
 	if err := served(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// hostID is who the host is.
+// hostID has the host's identity and version.
 type hostID struct{ id, version string }
 
 func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
@@ -192,7 +192,7 @@ func identify(ctx context.Context, config *rest.Config, live client.Client) (hos
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return hostID{}, fmt.Errorf("make a discovery client of the host: %w", err)
+		return hostID{}, fmt.Errorf("create a discovery client of the host: %w", err)
 	}
 	info, err := d.ServerVersion()
 	if err != nil {
@@ -201,7 +201,7 @@ func identify(ctx context.Context, config *rest.Config, live client.Client) (hos
 	return hostID{string(system.UID), info.GitVersion}, nil
 }
 
-// identity of this process, unlike that of any other.
+// identity returns the identity of this process, which no other process has.
 func identity() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -210,8 +210,8 @@ func identity() string {
 	return name + "_" + string(uuid.NewUUID())
 }
 
-// hostCache holds what decisions are taken on. Secrets, and published capacity,
-// are those of the manager's own namespace; other Secrets are read one by one.
+// hostCache configures the host's cache. It has the Secrets and CSIStorageCapacities of the
+// manager's namespace only. Other Secrets are read live.
 func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
@@ -227,7 +227,7 @@ func hostCache(namespace string, watches *http.Client, revision *hostrevision.Mo
 	}
 }
 
-// reduceNode leaves out what kubelets report at length and nothing here reads.
+// reduceNode drops fields that kubelets report at length and that Xylem does not read.
 func reduceNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.ManagedFields = nil
@@ -246,8 +246,8 @@ func metricsOptions(o Options) metricsserver.Options {
 	return options
 }
 
-// nominates reports whether the host's scheduler shows in a Pod's status where
-// it is about to bind it.
+// nominates reports whether the host's scheduler sets status.nominatedNodeName before it binds
+// a Pod.
 func (w *wiring) nominates() bool {
 	switch w.options.NominatedNode {
 	case nominatedAlways:

@@ -14,7 +14,8 @@ import (
 
 var described = regexp.MustCompile(`fqName: "(xylem_[a-z_]+)"`)
 
-// TestMetricsPage: METRICS.md, which is made of the source, has what is registered.
+// TestMetricsPage checks that METRICS.md, which is generated from the source, has all
+// registered metrics.
 func TestMetricsPage(t *testing.T) {
 	page, err := os.ReadFile("../METRICS.md")
 	if err != nil {

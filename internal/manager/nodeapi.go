@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
-// serveNodes adds the node API, and returns its port; 0 if it is disabled.
+// serveNodes adds the node API, and returns its port, or 0 if it is disabled.
 func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
 	port, err := w.options.nodePort()
 	if err != nil || port == 0 {
@@ -49,7 +49,7 @@ func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
 	return port, nil
 }
 
-// certificate that the node API serves with.
+// certificate returns a function that returns the serving certificate of the node API.
 func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	var addresses []net.IP
 	if ip := net.ParseIP(w.options.NodeAPIHost); ip != nil {
@@ -90,7 +90,7 @@ func (w *wiring) elected() bool {
 	}
 }
 
-// leader names the replica that leads, as its Pod.
+// leader returns the name of the leader's Pod.
 func (w *wiring) leader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: LeaderElectionID}, &lease); err != nil {

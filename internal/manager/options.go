@@ -21,59 +21,60 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// Options of the manager: its flags.
+// Options are the flags of the manager.
 type Options struct {
-	// Namespace of the manager: its Secrets, its records, the capacity that it
-	// publishes; and of its fence in members.
+	// Namespace of the manager, of its Secrets, records and published capacity in the host, and of
+	// its fences in members.
 	Namespace string
-	// LeaderElect lets several replicas run, of which one writes.
+	// LeaderElect enables leader election, for several replicas.
 	LeaderElect bool
-	// MetricsAddress serves metrics, with TLS and authorization if
-	// MetricsSecure; "0" does not. ProbeAddress serves /healthz and /readyz.
+	// MetricsAddress serves metrics, with TLS and authorization if MetricsSecure is set; "0"
+	// disables it. ProbeAddress serves /healthz and /readyz.
 	MetricsAddress, ProbeAddress string
-	// PprofAddress, on loopback, serves Go's profiles, to whom asks; empty does not.
+	// PprofAddress, on loopback, serves Go's profiles without authentication; empty disables it.
 	PprofAddress  string
 	MetricsSecure bool
-	// AllowInsecure lets members' kubeconfigs skip the verification of the server.
+	// AllowInsecure allows members' kubeconfigs that skip the verification of the server.
 	AllowInsecure bool
-	// AllowLoopback lets members' kubeconfigs lead to the manager's own machine.
+	// AllowLoopback allows members' kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a member's fence outlives the manager that held
-	// it; ProbeInterval how often it is renewed.
+	// FenceDuration is how long a member's fence outlives the manager that held it. ProbeInterval
+	// is the interval of its renewal.
 	FenceDuration, ProbeInterval time.Duration
-	// EpochInterval is how often the fence takes its next epoch within a leadership.
+	// EpochInterval is the interval at which a fence takes its next epoch within a leadership.
 	EpochInterval time.Duration
-	// NodeGrace is how long a member may be away before its Pods are not ready and new ones go elsewhere.
+	// NodeGrace is how long a member may be away before its Pods become not ready and new ones go
+	// elsewhere.
 	NodeGrace time.Duration
-	// OrphanInterval is how often a member's volumes are held against the host's,
-	// live, when nothing asks for it.
+	// OrphanInterval is the interval at which a member's volumes are compared with the host's, by
+	// live reads, if nothing else triggers it.
 	OrphanInterval time.Duration
 	// StuckAfter is how long a deletion may take before it is reported.
 	StuckAfter time.Duration
-	// RenewTokensAfter is the share of a member's token's life after which it is
-	// renewed, where its Secret asks for that.
+	// RenewTokensAfter is the share of the lifetime of a member's token after which Xylem renews
+	// it, if its Secret requests renewal.
 	RenewTokensAfter float64
-	// AnswerLimit and CacheLimit are how much memory one answer of a member may take
-	// once it is decoded, and all objects of a member in caches.
+	// AnswerLimit is the maximum memory of one decoded response of a member. CacheLimit is that of
+	// all its objects in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
-	// NodeAPIAddress serves what the host's API server asks kubelets for; "0" does not.
-	// NodeAPIHost is where the host's API server reaches it.
+	// NodeAPIAddress serves the kubelet endpoints that the host's API server calls; "0" disables
+	// it. NodeAPIHost is the address at which the host's API server reaches it.
 	NodeAPIAddress, NodeAPIHost string
-	// NodeAPICertDir has the serving certificate; if empty, the manager makes its own, or
-	// requests one of the host if NodeAPIRequest.
+	// NodeAPICertDir has the serving certificate. If it is empty, the manager creates its own, or
+	// requests one from the host if NodeAPIRequest is set.
 	NodeAPICertDir string
 	NodeAPIRequest bool
-	// NodeAPISessions and NodeAPIMemberSessions bound the streams of all members, and of
-	// one; NodeAPIIdle ends those on which nothing passes.
+	// NodeAPISessions and NodeAPIMemberSessions limit the streams of all members and of one
+	// member. NodeAPIIdle is the idle timeout of a stream.
 	NodeAPISessions, NodeAPIMemberSessions int
 	NodeAPIIdle                            time.Duration
-	// NominatedNode reports whether the host's scheduler shows where it is about to
-	// bind a Pod: auto depends on the host's version.
+	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod. auto depends on the host's version.
 	NominatedNode string
 }
 
-// minLimit in bytes of the limits on a member's memory: with less, members that
-// hold next to nothing could not be linked.
+// minLimit is the minimum, in bytes, of the memory limits of a member. Below it, not even
+// members with hardly any objects could be linked.
 const minLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.
@@ -114,7 +115,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 
-// Complete fills in what the environment knows and checks the rest.
+// Complete sets defaults from the environment and validates the options.
 func (o *Options) Complete() error {
 	if o.Namespace == "" {
 		o.Namespace = os.Getenv("POD_NAMESPACE")
@@ -144,10 +145,10 @@ func (o *Options) Complete() error {
 		}
 	}
 	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
-		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, since profiles are served to whoever asks", o.PprofAddress))
+		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, because it serves profiles without authentication", o.PprofAddress))
 	}
 	wrong = append(wrong, o.completeNodeAPI()...)
-	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // NaN is neither
+	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // also rejects NaN
 		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: more than 0, %g at most", o.RenewTokensAfter, membertoken.MaxAfter))
 	}
 	switch o.NominatedNode {
@@ -158,7 +159,7 @@ func (o *Options) Complete() error {
 	return errors.Join(wrong...)
 }
 
-// completeNodeAPI reports what is wrong with the options of the node API.
+// completeNodeAPI defaults and validates the options of the node API.
 func (o *Options) completeNodeAPI() []error {
 	if !o.servesNodes() {
 		return nil
@@ -185,7 +186,7 @@ func (o *Options) completeNodeAPI() []error {
 // servesNodes reports whether the node API is enabled.
 func (o *Options) servesNodes() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
 
-// nodePort is the port of the node API; 0 if it is disabled.
+// nodePort returns the port of the node API, or 0 if it is disabled.
 func (o *Options) nodePort() (int32, error) {
 	if !o.servesNodes() {
 		return 0, nil
@@ -201,12 +202,12 @@ func (o *Options) nodePort() (int32, error) {
 	return int32(number), nil
 }
 
-// onLoopback reports whether nothing but this machine, or this Pod, reaches an address.
+// onLoopback reports whether an address is reachable only from this machine or Pod.
 func onLoopback(address string) bool {
 	bound, err := netip.ParseAddrPort(address)
 	return err == nil && bound.Addr().IsLoopback()
 }
 
-// disableHTTP2 keeps servers of ours off HTTP/2, whose stream resets let
-// clients exhaust them (CVE-2023-44487).
+// disableHTTP2 disables HTTP/2 on the manager's servers, because clients can exhaust them with
+// stream resets (CVE-2023-44487).
 func disableHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// servedLook is the pause between two looks, and servedWait how long they go on:
-	// not as long as a liveness probe takes to end who is not up yet.
+	// servedLook is the interval at which served checks, and servedWait how long. A liveness probe
+	// would restart the manager later than that.
 	servedLook = time.Second
 	servedWait = 20 * time.Second
 )
 
-// served waits until the host serves a kind: its definition may have been applied
-// together with the manager.
+// served waits until the host serves a kind, because its CRD may be applied together with the
+// manager.
 func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
 	told := false
 	err := wait.PollUntilContextTimeout(ctx, servedLook, servedWait, true, func(context.Context) (bool, error) {
@@ -28,7 +28,7 @@ func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersio
 			return err == nil, err
 		}
 		if !told {
-			ctrl.Log.Info("waiting for the host to serve our kind: its CustomResourceDefinition is to be installed", "kind", kind.String())
+			ctrl.Log.Info("waiting until the host serves the kind: its CustomResourceDefinition is not established yet", "kind", kind.String())
 			told = true
 		}
 		return false, nil
@@ -40,7 +40,7 @@ func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersio
 		return fmt.Errorf("the host does not serve %s: install its CustomResourceDefinition", kind)
 	}
 	if err != nil {
-		return fmt.Errorf("ask the host for %s: %w", kind, err)
+		return fmt.Errorf("look up %s in the host: %w", kind, err)
 	}
 	return nil
 }

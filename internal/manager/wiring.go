@@ -55,15 +55,14 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// syncTimeout bounds the first fill of a member's caches: 50,000 volumes take a
-// few seconds, a member that hangs takes no more than this.
+// syncTimeout bounds the initial sync of a member's caches. 50,000 volumes take a few seconds.
 const syncTimeout = 2 * time.Minute
 
-// wiring is what controllers are made of.
+// wiring has the dependencies of the controllers.
 type wiring struct {
 	mgr      ctrl.Manager
 	live     client.Client
-	beats    client.Client // of the heartbeat, whether or not this replica leads
+	beats    client.Client // for the heartbeat, which runs on every replica
 	leads    func() error
 	revision *hostrevision.Monitor
 	host     hostID
@@ -78,16 +77,16 @@ type wiring struct {
 	// snapshots of the host, which it may not serve.
 	snapshots *route.Optional
 	clock     clock.Clock
-	asking    *rest.Config // of the node API
+	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
 }
 
-// recorder of events on objects of the host.
+// recorder returns the recorder for events on objects of the host.
 func (w *wiring) recorder() events.EventRecorder {
 	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
 }
 
-// add adds the host's controllers, and the fleet that runs the members'.
+// add adds the host's controllers, and the fleet, which runs those of the members.
 func (w *wiring) add() error {
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the check of the host's revision: %w", err)

@@ -24,39 +24,39 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// CallTimeout bounds every single call to a member, watches excepted; so does
-// a third of the fence's duration, so that no write arrives after it has expired.
+// CallTimeout bounds every call to a member except watches. A third of the fence's duration
+// does so too, so that no write arrives after the fence has expired.
 const CallTimeout = 10 * time.Second
 
-// Connection is one transport to a member and the clients on it.
+// Connection is one transport to a member, and the clients that use it.
 type Connection struct {
 	Config    *rest.Config
 	transport *http.Transport
-	// wrapped is the transport, without a token; bearer has that.
+	// wrapped is the transport without a token; Bearer has the token
 	wrapped http.RoundTripper
 	Bearer  *budget.Bearer
-	// Limiter bounds what the member's answers take of this process's memory.
+	// Limiter limits how much memory of this process the member's responses take.
 	Limiter *budget.Limiter
-	// calls has a timeout; watches has none and serves the caches.
+	// calls has a timeout. Watches has none, and serves the caches.
 	calls, Watches *http.Client
 	// Live reads and writes, bypassing caches.
 	Live      client.Client
 	Discovery discovery.DiscoveryInterface
 	// Metadata lists kinds that the scheme does not know.
 	Metadata metadata.Interface
-	// Streams are for what users stream from the member's Pods.
+	// Streams streams from the member's Pods.
 	Streams *Streams
 }
 
-// Connect makes the transport and clients; nothing is sent yet.
+// Connect creates the transport and the clients. It sends no request.
 func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, limits budget.Limits, c clock.PassiveClock) (*Connection, error) {
 	config = rest.CopyConfig(config)
 	bearer := budget.NewBearer(config.BearerToken, c)
-	config.BearerToken = "" // it is put on below, as it is at the time
+	config.BearerToken = "" // Answers adds the current token
 	config.UserAgent = userAgent
-	// What a member warns of is no news, and would be written into our log.
+	// Ignore the member's warnings: client-go would write them to the manager's log.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	// The server's priority and fairness rules shape the load, not the client.
+	// The server limits the rate (API Priority and Fairness), not the client.
 	config.QPS = -1
 
 	tlsConfig, err := rest.TLSConfigFor(config)
@@ -67,9 +67,9 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if err != nil {
 		return nil, err
 	}
-	// A transport of its own, not client-go's shared ones: it is closed with the
-	// link. SetTransportDefaults adds HTTP/2 with health checks of idle
-	// connections, so that a dead peer is found by the watches as well.
+	// The link has its own transport, not one of client-go's shared ones, because it closes the
+	// connections at its end. SetTransportDefaults adds HTTP/2 health checks of idle connections,
+	// so watches, too, detect a dead peer.
 	transport := utilnet.SetTransportDefaults(&http.Transport{
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    access.DialTimeout,
@@ -93,13 +93,13 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 		Watches:   &http.Client{Transport: budget.Answers{Next: wrapped, Bearer: bearer, Limiter: limiter}, CheckRedirect: stay},
 	}
 	if made.Live, err = client.New(config, client.Options{HTTPClient: made.calls, Scheme: scheme, Mapper: Mapper()}); err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	if made.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, made.calls); err != nil {
-		return nil, fmt.Errorf("make a discovery client: %w", err)
+		return nil, fmt.Errorf("create a discovery client: %w", err)
 	}
 	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.calls); err != nil {
-		return nil, fmt.Errorf("make a metadata client: %w", err)
+		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}
 	if made.Streams, err = newStreams(config, tlsConfig, way, bearer, made.Live); err != nil {
 		return nil, err
@@ -107,22 +107,22 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	return made, nil
 }
 
-// stay follows no redirect: no API server needs one, and a hostile one would
-// have this process ask, from where it stands, what the member cannot reach.
+// stay follows no redirect. No API server needs one, and a hostile server could make this
+// process send requests to addresses that the member cannot reach.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close the connections that are idle.
+// Close closes the idle connections.
 func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
-// Identity is who a member is.
+// Identity identifies a member.
 type Identity struct {
-	// ClusterID is the UID of its kube-system namespace.
+	// ClusterID is the UID of the member's namespace kube-system.
 	ClusterID string
-	// Version of its API server, such as v1.36.3.
+	// Version of the member's API server, such as v1.36.3.
 	Version string
 }
 
-// Identify asks the member who it is. Errors are Problems.
+// Identify reads the member's identity. Errors are Problems.
 func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -135,18 +135,18 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, access.Explain("read the version", err)
 	}
-	// It becomes a label's value and a part of names.
+	// The UID becomes a label value and a part of names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
 		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its namespace kube-system has no valid UID. Check the server in the kubeconfig")
 	}
 	return Identity{ClusterID: string(system.UID), Version: versionOf(info.GitVersion)}, nil
 }
 
-// versions are what Kubernetes and its distributions call themselves.
+// versions matches the version strings of Kubernetes and its distributions.
 var versions = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
 
-// UnknownVersion represents what a member says that is no version: it would be
-// shown in the registration, and on the virtual node.
+// UnknownVersion replaces a version that is not valid. The registration and the virtual node
+// show the version.
 const UnknownVersion = "unknown"
 
 func versionOf(said string) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/membertest"
 )
 
-// member answers who it is with a UID.
+// memberWith returns a member whose kube-system namespace has the UID.
 func memberWith(uid string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -40,13 +40,13 @@ func TestIdentify(t *testing.T) {
 		want   string
 		reason string
 	}{
-		"it says who it is":                 {member: memberWith("3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"), want: "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
-		"it refuses the credentials":        {member: status(http.StatusUnauthorized), reason: v1alpha1.ReasonUnauthorized},
-		"the credentials lack a permission": {member: status(http.StatusForbidden), reason: v1alpha1.ReasonForbidden},
-		"it is ill":                         {member: status(http.StatusInternalServerError), reason: v1alpha1.ReasonUnreachable},
-		"it has no identity (I8)":           {member: memberWith(""), reason: v1alpha1.ReasonUnreachable},
-		"its identity is no name (I8)":      {member: memberWith("a/../b"), reason: v1alpha1.ReasonUnreachable},
-		"its identity is too long (I8)":     {member: memberWith(strings.Repeat("a", 64)), reason: v1alpha1.ReasonUnreachable},
+		"valid identity":                        {member: memberWith("3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"), want: "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
+		"it refuses the credentials":            {member: status(http.StatusUnauthorized), reason: v1alpha1.ReasonUnauthorized},
+		"the credentials lack a permission":     {member: status(http.StatusForbidden), reason: v1alpha1.ReasonForbidden},
+		"it is ill":                             {member: status(http.StatusInternalServerError), reason: v1alpha1.ReasonUnreachable},
+		"it has no identity (I8)":               {member: memberWith(""), reason: v1alpha1.ReasonUnreachable},
+		"the identity is not a valid name (I8)": {member: memberWith("a/../b"), reason: v1alpha1.ReasonUnreachable},
+		"its identity is too long (I8)":         {member: memberWith(strings.Repeat("a", 64)), reason: v1alpha1.ReasonUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.member)
@@ -66,8 +66,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// A member that redirects its callers would have the manager ask, from where it
-// stands, what the member cannot reach itself, credentials included (I8).
+// The manager follows no redirect: a member could make it send requests, with credentials, to
+// addresses that the member cannot reach (I8).
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for name, code := range map[string]int{"found": http.StatusFound, "temporary": http.StatusTemporaryRedirect, "permanent": http.StatusPermanentRedirect} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// hostileMember answers all but the version as it should.
+// hostileMember returns a valid member, except for its version.
 func hostileMember(version string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
@@ -108,7 +108,7 @@ func hostileMember(version string) http.HandlerFunc {
 	}
 }
 
-// What a member calls its version stands in the registration and on its node (I8).
+// The registration and the virtual node show the member's version (I8).
 func TestHostileVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ said, want string }{
 		"a version":             {"v1.36.3", "v1.36.3"},
@@ -130,7 +130,7 @@ func TestHostileVersion(t *testing.T) {
 	}
 }
 
-// A member that answers without end takes no more memory than a large answer (I8).
+// A response without end takes no more memory than a large response (I8).
 func TestAnswersAreBounded(t *testing.T) {
 	for name, header := range map[string]bool{"the body": false, "the header": true} {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +160,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// What a member complains of is shown: short, plain, and without the token that
-// it was sent (I8).
+// An error from the member is shown shortened, sanitized, and without the token (I8).
 func TestComplaintsHideTheToken(t *testing.T) {
 	for name, code := range map[string]int{"refused": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "ill": http.StatusInternalServerError, "moved": http.StatusFound} {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +184,8 @@ func TestComplaintsHideTheToken(t *testing.T) {
 	}
 }
 
-// A name is examined when it is dialled, once it has become an address: a
-// server that is named harmlessly may lead anywhere by then (I8).
+// The dialer checks the address after DNS resolution, because any name can resolve to a refused
+// address (I8).
 func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	asked := false
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))

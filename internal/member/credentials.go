@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// Credentials are those that a link uses at present.
+// Credentials are the current credentials of a link.
 type Credentials struct {
 	Connection *Connection
 	Leaf       *guarded.Leaf
@@ -24,23 +24,23 @@ type Credentials struct {
 	Note       func(*TokenRenewal)
 }
 
-// TokenRenewal is how it stands with a token that is to be renewed.
+// TokenRenewal is the state of the renewal of a token.
 type TokenRenewal struct {
-	// Trouble is why it is not, empty if it is.
+	// Trouble is why the renewal failed, or "".
 	Trouble string
 }
 
-// Token in use; empty where it is a client certificate.
+// Token returns the current token, or "" if the link uses a client certificate.
 func (c *Credentials) Token() string { return c.Connection.Bearer.Current() }
 
-// Now by the member's clock.
+// Now returns the time by the member's clock.
 func (c *Credentials) Now() time.Time { return c.Connection.Bearer.Now() }
 
-// Report reports to the fleet how it stands with the renewal; nil: none is requested.
+// Report reports the state of the renewal to the fleet. nil means that no renewal is due.
 func (c *Credentials) Report(renewal *TokenRenewal) { c.Note(renewal) }
 
-// Request asks the member for another token of the same account, to be valid for a
-// time, which the member may shorten or extend.
+// Request requests another token for the same account. The member may shorten or extend the
+// lifetime.
 func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.Token, lifetime time.Duration) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Account}}
 	seconds := int64(lifetime / time.Second)
@@ -51,9 +51,9 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 	return review.Status.Token, nil
 }
 
-// Verify sees that a token is of the same account, and leads to this very member. Its
-// issuer may be another: clusters are given new ones, and go on to take the old one's
-// tokens (kube-apiserver: --service-account-issuer).
+// Verify verifies that a token belongs to the same account and authenticates with this member.
+// The issuer may differ: an admin may change it, and the API server accepts tokens of the old
+// issuer for some time (kube-apiserver: --service-account-issuer).
 func (c *Credentials) Verify(ctx context.Context, of access.Token, token string) error {
 	if said, ok := access.ParseToken(token); !ok || said.Namespace != of.Namespace || said.Account != of.Account {
 		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for another account than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)
@@ -72,13 +72,13 @@ func (c *Credentials) Verify(ctx context.Context, of access.Token, token string)
 	return nil
 }
 
-// with is a client on the same transport that has another token.
+// with returns a client with another token on the same transport.
 func (c *Connection) with(token string) (client.Client, error) {
 	calls := *c.calls
 	calls.Transport = budget.Answers{Next: c.wrapped, Bearer: budget.NewBearer(token, c.Bearer.Clock), Limiter: c.Limiter}
 	other, err := client.New(c.Config, client.Options{HTTPClient: &calls, Scheme: c.Live.Scheme(), Mapper: Mapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	return other, nil
 }

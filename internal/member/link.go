@@ -33,25 +33,25 @@ import (
 )
 
 const (
-	// firstRetry and LastRetry bound the exponential backoff of a request that
-	// fails: a cause that goes away is noticed within half a minute.
+	// firstRetry and LastRetry bound the exponential backoff of a failing request. The controller
+	// retries within half a minute after the cause is gone.
 	firstRetry = 50 * time.Millisecond
-	// LastRetry is the longest pause.
+	// LastRetry is the maximum backoff.
 	LastRetry = 30 * time.Second
 )
 
-// Link is a live connection to a member, for as long as its context lives: what
-// the controllers of that member work with.
+// Link is a live connection to a member: what the member's controllers work with until its
+// context ends.
 type Link struct {
 	mirror.Member
-	// Rules of its registration.
+	// Rules of the member's registration.
 	Rules placement.Rules
 
-	// Cache of the member: stamped Pods, claims, ConfigMaps and Secrets of this
-	// host; all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities,
-	// reduced; Warning events.
+	// Cache of the member. It has the Pods, claims, ConfigMaps and Secrets with this host's stamp,
+	// all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and Warning
+	// events.
 	Cache cache.Cache
-	// Workloads is a cache of the member's other Pods, reduced to what they request.
+	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache
 	// Snapshots of the member, which it may not serve; those of the host are in Host, once
 	// HostSnapshots serves them.
@@ -59,15 +59,14 @@ type Link struct {
 	HostSnapshots *route.Optional
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
-	// Discovery and Metadata read, live, what the member has of any kind: to prove
-	// that a namespace holds nothing.
+	// Discovery and Metadata read objects of any kind live, to prove that a namespace is empty.
 	Discovery discovery.DiscoveryInterfaceWithContext
 	Metadata  metadata.Interface
-	// Host is the host's cache, HostLive bypasses it.
+	// Host reads from the host's cache. HostLive bypasses it.
 	Host, HostLive client.Reader
 	// Router passes on the host's events that concern this member.
 	Router *route.Router
-	// Recorder of events on objects of the host.
+	// Recorder emits events on objects of the host.
 	Recorder events.EventRecorder
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
@@ -75,15 +74,16 @@ type Link struct {
 	Leaf *guarded.Leaf
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
-	// Streams are for what users stream from the member's Pods.
+	// Streams streams logs and connections from the member's Pods.
 	Streams *Streams
-	// Credentials that the link uses.
+	// Credentials are the link's current credentials.
 	Credentials *Credentials
-	// MayDestroy is nil unless destruction is suspended.
+	// MayDestroy returns an error if destruction is suspended.
 	MayDestroy func() error
-	// Restores reports when the member and the host were last restored. It reads memory.
+	// Restores returns when the member and the host were last restored. It reads memory only.
 	Restores func() fencing.Restores
-	// Unrestored reads the member live; see Fence.MemberCurrent.
+	// Unrestored proves, by a live read, that the member was not restored; see
+	// Fence.MemberCurrent.
 	Unrestored func(context.Context) error
 	// Note annotates this host's fence in the member; see Fence.Note.
 	Note func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
@@ -92,48 +92,48 @@ type Link struct {
 	Log         logr.Logger
 	PublishTo   func(NodeFacts)
 	controllers []controller.Controller
-	sources     [][]source.Source // of each of them
+	sources     [][]source.Source // in the order of controllers
 	Runnables   []func(context.Context) error
 }
 
-// Controllers that were added, in their order.
+// Controllers returns the added controllers in order.
 func (l *Link) Controllers() []controller.Controller { return l.controllers }
 
-// Sources of the controllers that were added, in their order: what enqueues their requests.
+// Sources returns the event sources of each added controller, in order.
 func (l *Link) Sources() [][]source.Source { return l.sources }
 
-// NodeFacts is what a member's nodes add up to.
+// NodeFacts is the sum of a member's nodes.
 type NodeFacts struct {
-	// Capacity and Allocatable of the ready, schedulable nodes; Allocatable less
-	// what Pods that are not this host's request there.
+	// Capacity and Allocatable of the ready, schedulable nodes. Allocatable excludes the requests
+	// of Pods that this host did not create.
 	Capacity, Allocatable corev1.ResourceList
 	// Architecture and OperatingSystem if all of those nodes agree, else empty.
 	Architecture, OperatingSystem string
-	// Nodes counts them; Ready counts all that are ready, cordoned ones and those
-	// that are kept for others included.
+	// Nodes is the number of all nodes. Ready is the number of ready nodes, including cordoned and
+	// tainted ones.
 	Nodes, Ready int
 }
 
-// Owner is the member as objects of the host name it.
+// Owner identifies the member in objects of the host.
 func (l *Link) Owner() route.Owner {
 	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
 }
 
-// Place is the member as a place for claims and Pods, as far as the host's rules go.
+// Place describes the member for the placement rules.
 func (l *Link) Place() placement.Member {
 	return placement.Member{Member: l.Member, Rules: l.Rules}
 }
 
-// Publish reports to the fleet what the member's nodes add up to.
+// Publish reports the sum of the member's nodes to the fleet.
 func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 
-// Controller adds a controller to the link, with a queue and workers of its
-// own; it starts once the member's caches are synced.
+// Controller adds a controller to the link, with its own queue and workers. It starts once the
+// member's caches are synced.
 func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
 		Reconciler:              guarded.Settling(r),
 		MaxConcurrentReconciles: workers,
-		SkipNameValidation:      ptr.To(true), // one of that name for each member
+		SkipNameValidation:      ptr.To(true), // each member has a controller of that name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return route.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
@@ -143,7 +143,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			log := l.Log.WithValues("controller", name)
 			if request == nil {
-				return log.V(1) // of its start and end; the link says that once for all
+				return log.V(1) // do not log start and end of each controller; the link logs its own
 			}
 			return log.WithValues("request", request.String())
 		},
@@ -160,21 +160,21 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 	return nil
 }
 
-// Run adds something that runs for as long as the link lives, beginning when
-// the member's caches are synced. It must return when its context ends.
+// Run adds a runnable, which starts once the member's caches are synced. It must return when
+// its context ends.
 func (l *Link) Run(runnable func(context.Context) error) {
 	l.Runnables = append(l.Runnables, runnable)
 }
 
-// LeafSource is a source of the member's events of one kind, from its cache; of those
-// that the predicates let through, and that are not of a list that was made again.
+// LeafSource returns a source of the member's events of one kind, from its cache. It skips
+// events that a predicate rejects, and unchanged objects after a relist.
 func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
 	only = append(only, route.Changed())
 	return source.Kind(l.Cache, object, route.Handler(requests), only...)
 }
 
-// RootSource is a source of the host's events of one kind that concern this
-// member, without the updates that do not concern the controller.
+// RootSource returns a source of the host's events of one kind that concern this member. It
+// skips updates that do not concern the controller.
 func (l *Link) RootSource(object client.Object, requests route.Requests, only ...route.Concerns) source.Source {
 	return l.Router.Source(l.Owner(), object, requests, only...)
 }
@@ -198,14 +198,14 @@ func (l *Link) LeafSnapshots() client.Reader {
 	return l.Snapshots.Cache()
 }
 
-// RootEnds is a source of the deletions of one kind in the host, also of what does not concern this
-// member: what it has of that is for requests to find out.
+// RootEnds returns a source of the deletions of one kind in the host, including those that do
+// not concern this member. requests looks up the objects that the member has for them.
 func (l *Link) RootEnds(object client.Object, requests route.Requests) source.Source {
 	return l.Router.Ends(object, requests)
 }
 
-// Own leaves out the objects of the host that are not labelled as this member's:
-// promises, which every member learns of, among them.
+// Own skips objects of the host that have no label of this member. Promises are among them,
+// because every member gets their events.
 func (l *Link) Own(requests route.Requests) route.Requests {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {
@@ -215,28 +215,29 @@ func (l *Link) Own(requests route.Requests) route.Requests {
 	}
 }
 
-// SameKey enqueues the request of an object's own namespace and name: leaf Pods
-// and claims have those of their roots.
+// SameKey enqueues the object's own namespace and name. Leaf Pods and claims share them with
+// their roots.
 func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// LastRestores reports when the member and the host were last restored.
+// LastRestores returns when the member and the host were last restored.
 func (l *Link) LastRestores() fencing.Restores {
 	if l.Restores == nil {
-		return fencing.Restores{} // in tests of controllers
+		return fencing.Restores{} // unset in tests of controllers
 	}
 	return l.Restores()
 }
 
-// Proof reads both clusters live, to prove what a destructive write is decided on.
+// Proof returns a prover that reads both clusters live, for the evidence of a destructive
+// write.
 func (l *Link) Proof() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
 		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, Unrestored: l.Unrestored,
 	}
 	if p.Unrestored == nil {
-		p.Unrestored = func(context.Context) error { return nil } // in tests of controllers
+		p.Unrestored = func(context.Context) error { return nil } // unset in tests of controllers
 	}
 	return p
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// What is read of a member by a kind that the mapper lacks fails with every request.
-func TestMapperHasWhatIsReadLive(t *testing.T) {
+// Every live read of a kind that the mapper lacks fails.
+func TestMapperHasKindsReadLive(t *testing.T) {
 	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities"} {
 		t.Run(kind, func(t *testing.T) {
 			mapping, err := Mapper().RESTMapping(storagev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1")

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// policyName is the policy of config/member that limits Xylem's accounts.
+	// policyName is the admission policy of config/member that limits Xylem's accounts.
 	policyName = "xylem-account"
-	// PolicyProbe is the name of a namespace that the policy must not let Xylem create, and
-	// the label for which it must not.
+	// PolicyProbe is the name of a namespace that the policy must not let Xylem create, and the
+	// label because of which it must not.
 	PolicyProbe = "xylem-policy-probe"
 )
 
 // PolicyState reports whether the member's admission policies limit the link's account.
 type PolicyState struct {
-	// Enforced is nil if that could not be found out.
+	// Enforced is nil if unknown.
 	Enforced *bool
-	// Detail is what the member answered, if the policy did not reject the probe.
+	// Detail is the member's response if the policy did not reject the probe.
 	Detail string
 }
 
-// ProvePolicy asks the member, by a dry run that changes nothing, to create what the
-// policy must reject, and what the policies before its present version let pass: a
-// namespace as Xylem creates them, with a label that is not Xylem's. Whatever the answer,
-// the member is linked: the policies protect the member, and its admin may do without.
+// ProvePolicy asks the member to create, by a dry run, a namespace as Xylem creates them, with
+// a label that Xylem must not set. The current policy must reject it; older versions accept it.
+// The member is linked in any case, because the policies protect the member and its admin may
+// omit them.
 func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -45,7 +45,7 @@ func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState
 // Proven reports whether the policies limit the account.
 func (p PolicyState) Proven() bool { return p.Enforced != nil && *p.Enforced }
 
-// judged reads the answer to the probe. Pure.
+// judged evaluates the response to the probe. Pure.
 func judged(err error) PolicyState {
 	yes, no := true, false
 	switch {
@@ -57,8 +57,8 @@ func judged(err error) PolicyState {
 	return PolicyState{Detail: fmt.Sprintf("a dry run that creates namespace %q failed: %v", PolicyProbe, err)}
 }
 
-// MayLoosen asks whether the member's admin lets the account loosen Pod Security: the
-// right that the policies ask for as well. No answer is a no.
+// MayLoosen reports whether the member's admin allows the account to loosen Pod Security: the
+// permission that the policies check too. An error means no.
 func (c *Connection) MayLoosen(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -19,28 +19,28 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// streamAnswerTimeout bounds how long a member may take to begin to answer a request
-// for a stream: its own kubelet has to be reached first.
+// streamAnswerTimeout bounds the time until a member begins its response to a stream request.
+// The member must first connect to its kubelet.
 const streamAnswerTimeout = 20 * time.Second
 
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Streams is how a Link streams logs and upgraded connections from the member's API
-// server. They share nothing with the Link's other calls: each has a connection of its
-// own (HTTP/1.1), so that one that is read slowly delays no other, and buffers nothing.
+// Streams streams logs and upgraded connections from the member's API server. Each stream has
+// its own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow
+// reader delays nobody else.
 type Streams struct {
 	server    *url.URL
 	transport *http.Transport
-	// signed sends requests; signer puts the credentials on those that are upgraded.
+	// signed sends requests. signer adds the credentials to upgrade requests.
 	signed http.RoundTripper
 	signer http.RoundTripper
 	asking client.Client
 	bearer *budget.Bearer
 }
 
-// newStreams makes the transport of streams, by the same way and with the same
-// credentials as the connection; nothing is sent yet.
+// newStreams creates the transport of streams, with the same proxy and credentials as the
+// connection. It sends no request.
 func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Streams, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -53,7 +53,7 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	transport := &http.Transport{
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: access.DialTimeout,
-		// Upgrades dial by themselves and know of no proxy, so the dialer goes through it.
+		// Upgrade requests dial the server directly and ignore proxies, so the dialer uses the proxy.
 		DialContext:            way.Through,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -75,22 +75,21 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	}, nil
 }
 
-// Location of a path of the member's API, which has to be made of valid names.
+// Location returns the URL of a path of the member's API. The path must consist of valid names.
 func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(path...) }
 
-// Transport of requests that are not upgraded. It follows no redirect.
+// Transport returns the transport of requests that are not upgraded. It follows no redirect.
 func (s *Streams) Transport() http.RoundTripper { return s.signed }
 
-// Upgrades is the transport of requests that are upgraded. The Dial that around returns
-// makes its connections; around gets the Link's own.
+// Upgrades returns the transport of upgrade requests. It dials with the Dial that around
+// returns for the Link's own Dial.
 func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
 	transport := s.transport.Clone()
 	transport.DialContext = around(s.transport.DialContext)
 	return upgrading{transport, s.signer}
 }
 
-// May asks the member whether the Link's account may stream from a subresource of Pods in
-// a namespace.
+// May asks the member whether the Link's account may use a subresource of Pods in a namespace.
 func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},
@@ -101,10 +100,10 @@ func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) 
 	return review.Status.Allowed, nil
 }
 
-// Token that is sent, so that it can be taken out of what is repeated of an answer.
+// Token returns the current token, so that callers can remove it from repeated responses.
 func (s *Streams) Token() string { return s.bearer.Current() }
 
-// upgrading connects by one transport, and puts the credentials on by another.
+// upgrading connects with one transport, and adds the credentials with another.
 type upgrading struct {
 	http.RoundTripper
 	signer http.RoundTripper
@@ -119,10 +118,10 @@ func (u upgrading) WrapRequest(request *http.Request) (*http.Request, error) {
 	return mirrored.Request, nil
 }
 
-// WrappedRoundTripper is where apimachinery finds the dialer and the TLS settings.
+// WrappedRoundTripper lets apimachinery find the dialer and the TLS settings.
 func (u upgrading) WrappedRoundTripper() http.RoundTripper { return u.RoundTripper }
 
-// signing sends requests with the token, as it is at the time.
+// signing adds the current token to requests.
 type signing struct {
 	next   http.RoundTripper
 	bearer *budget.Bearer
@@ -133,7 +132,7 @@ func (s signing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(s.bearer.Sign(request))
 }
 
-// WrappedRoundTripper lets client-go find what is below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (s signing) WrappedRoundTripper() http.RoundTripper { return s.next }
 
 var _ utilnet.RoundTripperWrapper = signing{}

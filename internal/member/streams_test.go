@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// A stream is sent with the token of the time, by HTTP/1.1, on a connection of its own.
+// A stream uses the current token, HTTP/1.1, and its own connection.
 func TestStreams(t *testing.T) {
 	tokens := make(chan string, 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// What the account may do is asked by the connection's client, which asks no discovery.
+// May uses the connection's client, which needs no discovery.
 func TestMay(t *testing.T) {
 	asked := make(chan *http.Request, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// ClaimsOfWaiting enqueues the claims of a Pod, of either side, that has no node yet.
+// ClaimsOfWaiting enqueues the claims of a root or leaf Pod that is not bound to a node.
 func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName != "" {
@@ -26,14 +26,13 @@ func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests
 }
 
-// WithSiblings enqueues a claim, of either side, and its Siblings.
+// WithSiblings enqueues a root or leaf claim and its Siblings.
 func (l *Link) WithSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	return append(SameKey(ctx, obj), l.Siblings(ctx, obj)...)
 }
 
-// Siblings enqueues, when a claim of either side is bound, the claims of the host's Pods
-// that use it and have no node: what they waited for may be over, and where they have
-// to go may be another place.
+// Siblings enqueues, when a root or leaf claim is bound, the claims of the host's Pods that use
+// it and are not bound to a node. They may now be able to proceed, or need another member.
 func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
-// everyday is a Pod with a claim, its leaf, and what belongs to them, as most are.
+// everyday is a typical Pod with a claim, its leaf, and the objects that belong to them.
 type everyday struct {
 	rootPod, leafPod     *corev1.Pod
 	rootClaim, leafClaim *corev1.PersistentVolumeClaim
@@ -68,7 +68,7 @@ func newEveryday(tb testing.TB) everyday {
 	return e
 }
 
-// What every reconcile does, whether or not anything is to be done.
+// BenchmarkTranslations measures what every reconcile does, whether or not it writes.
 func BenchmarkTranslations(b *testing.B) {
 	e := newEveryday(b)
 	for name, do := range map[string]func() bool{
@@ -106,7 +106,7 @@ func BenchmarkTranslations(b *testing.B) {
 	}
 }
 
-// Looked up for every event: neither may begin to cost.
+// Every event causes these look-ups, so they must not allocate.
 func TestLookupsDoNotAllocate(t *testing.T) {
 	e := newEveryday(t)
 	for name, do := range map[string]func(){

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy
-// does not have its root's name: an object of the member's own could have that name,
-// or get it while a Pod runs, and the Pod would read it. Nor has the copy of an earlier
-// namespace of the same name the same name: it was another tenant's.
+// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not
+// have its root's name, because the member's own object could have that name, or get it while a
+// Pod runs, and the Pod would read it. A copy from an earlier namespace of the same name, which
+// may have been another tenant's, has another name as well.
 type Copies struct {
 	// HostID is the cluster ID of the host.
 	HostID string
@@ -23,16 +23,16 @@ type Copies struct {
 }
 
 const (
-	// copyMark goes between the name of a root and the digest. The member's admission
-	// policy reserves names that end in it and a digest.
+	// copyMark separates the root's name and the digest. The member's admission policy reserves
+	// names that end in it and a digest.
 	copyMark = ".xylem-"
-	// copyDigits of the digest, in hexadecimal: the root's name stands in front, so that
-	// only namespaces of one name, and names too long to stand there, could collide.
+	// copyDigits is the number of hexadecimal digits of the digest. The root's name precedes it,
+	// so only copies from namespaces of the same name, or with truncated names, could collide.
 	copyDigits = 8
 )
 
-// Name of the copy of a ConfigMap or Secret: the root's name, as far as it fits, and a
-// digest of the host, the namespace's UID, and the whole name.
+// Name returns the name of the copy of a ConfigMap or Secret: the root's name, truncated if
+// necessary, and a digest of the host, the namespace's UID, and the whole name.
 func (c Copies) Name(root string) string {
 	sum := sha256.Sum256([]byte(c.HostID + "/" + string(c.Namespace) + "/" + root))
 	return copyPrefix(root) + hex.EncodeToString(sum[:])[:copyDigits]
@@ -46,8 +46,8 @@ func copyPrefix(root string) string {
 	return root + copyMark
 }
 
-// isCopy reports whether an object is called like a copy of a root, in whichever
-// namespace of that name.
+// isCopy reports whether an object's name is that of a copy of a root, for any UID of the
+// namespace.
 func isCopy(leaf metav1.Object, root string) bool {
 	switch leaf.(type) {
 	case *corev1.ConfigMap, *corev1.Secret:

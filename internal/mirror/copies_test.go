@@ -14,7 +14,7 @@ import (
 )
 
 func TestCopyNames(t *testing.T) {
-	// Pods that run refer to it: it never changes.
+	// The name must never change, because running Pods refer to it.
 	if got := mirrortest.Copies.Name("settings"); got != "settings.xylem-"+digestOfSettings {
 		t.Errorf("the copy is called %s", got)
 	}
@@ -35,7 +35,7 @@ func TestCopyNames(t *testing.T) {
 
 const digestOfSettings = "d2e138a8"
 
-// A copy is that of its root, and of nothing else.
+// A copy's origin is its root, and no other object.
 func TestOriginOfCopies(t *testing.T) {
 	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength)
 	for name, tc := range map[string]struct {

@@ -1,5 +1,5 @@
-// Package mirror says what an object of one cluster looks like in the other. It has what
-// its parts share: the member, origin stamps, names, namespaces, and refusals. The packages
-// below it are the parts. All of them are pure: they have no client, no clock and no log,
-// never change their arguments, and give the same answer twice.
+// Package mirror defines how an object of one cluster is represented in the other. It has what
+// its subpackages share: the member, origin stamps, names, namespaces, and refusals. All of
+// these packages are pure: they have no client, no clock and no log, never modify their
+// arguments, and return the same result for the same arguments.
 package mirror

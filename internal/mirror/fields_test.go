@@ -63,7 +63,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 	}
 }
 
-// TestGaps: the net that TestEveryFieldIsDecided hangs over the API holds.
+// TestGaps checks that Gaps, on which TestEveryFieldIsDecided relies, finds gaps.
 func TestGaps(t *testing.T) {
 	type inner struct {
 		A string `json:"a"`
@@ -129,9 +129,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestTablesTellTheTruth sets one field after the other, and nothing else, and
-// looks at what translation makes of it.
-func TestTablesTellTheTruth(t *testing.T) {
+// TestTablesMatchTranslation sets one field at a time, and compares its translation with the table.
+func TestTablesMatchTranslation(t *testing.T) {
 	t.Run("metadata", func(t *testing.T) {
 		checkTable(t, fields.MetaTable, func(meta *metav1.ObjectMeta) (*metav1.ObjectMeta, error) {
 			leaf, err := podspec.Translate(&corev1.Pod{ObjectMeta: *meta}, mirrortest.Member)
@@ -148,7 +147,7 @@ func TestTablesTellTheTruth(t *testing.T) {
 				return nil, err
 			}
 			refs.PointAt(mirrortest.Copies, leaf)
-			// What comes later, as root_pod adds it.
+			// The leaf after root_pod has added the ephemeral container.
 			if root := (&corev1.Pod{Spec: *spec}); len(spec.EphemeralContainers) > 0 {
 				leaf, err = podspec.ApplyDebug(root, leaf, spec.EphemeralContainers[0].Name, func(pod *corev1.Pod) { refs.PointAt(mirrortest.Copies, pod) })
 				if err != nil {
@@ -236,8 +235,8 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 					t.Errorf("not dropped: %v", got.Interface())
 				}
 			case fields.Translate:
-				// The tests of each translation show the result; that
-				// there is one shows in that it is not what it was.
+				// The tests of each translation check the result. This one only checks that the value
+				// changes.
 				if reflect.DeepEqual(field.Interface(), got.Interface()) && !slices.Contains(sometimesTheSame, f.Path) {
 					t.Errorf("is translated by name only: %v", got.Interface())
 				}
@@ -248,8 +247,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 	}
 }
 
-// sometimesTheSame are translated fields on which the value that this test puts
-// there makes no difference.
+// sometimesTheSame are translated fields that do not change with the values of this test.
 var sometimesTheSame = []string{
 	"annotations", "labels", "tolerations", "affinity.podAntiAffinity", "podIP", "podIPs",
 	"initContainers[].volumeMounts", "containers[].volumeMounts", "ephemeralContainers[].volumeMounts",
@@ -268,7 +266,7 @@ func checkRefused(t *testing.T, path string, err error) {
 	}
 }
 
-// Tables are all decisions, in the order of FIELDS.md.
+// Tables returns all tables in the order of FIELDS.md.
 func Tables() []fields.Table {
 	return []fields.Table{fields.MetaTable, podspec.Table, podstatus.Table, pvc.Table, pvc.StatusTable, hostpv.Table, snapshot.Table, snapshot.StatusTable}
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// seeds steer the filler through plain `go test`: everything set, nothing set,
-// and many mixtures.
+// seeds makes plain `go test` run with all fields set, none set, and many mixtures.
 func seeds(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{1}, 1<<12))
@@ -37,20 +36,20 @@ func FuzzTranslatePod(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root := fuzzedPod(data)
-		// Nearly every random Pod has something that is refused.
+		// Nearly every random Pod has a refused field, so drop those.
 		fields.Shaped(refusedAsDropped(podspec.Table).Compile(), &root.Spec, "spec")
 		checkPod(t, root)
 	})
 }
 
-// FuzzRefusePod leaves in what is refused.
+// FuzzRefusePod keeps the refused fields.
 func FuzzRefusePod(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) { checkPod(t, fuzzedPod(data)) })
 }
 
-// fuzzedPod is a Pod that keeps to what the API enforces and translation relies
-// on: names of objects, and one source for each volume.
+// fuzzedPod returns a Pod that satisfies what the API enforces and translation relies on: valid
+// object names, and one source for each volume.
 func fuzzedPod(data []byte) *corev1.Pod {
 	pod := mirrortest.Fuzzed[corev1.Pod](data)
 	pod.Namespace, pod.Name = "shop", "web"
@@ -66,7 +65,7 @@ func fuzzedPod(data []byte) *corev1.Pod {
 	return pod
 }
 
-// keepOne keeps the n-th of the pointers that are set in a union, counted around.
+// keepOne keeps one of the set pointers of a union: the n-th, modulo their number.
 func keepOne[T any](union *T, n int) {
 	v := reflect.ValueOf(union).Elem()
 	var set []reflect.Value
@@ -118,7 +117,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
-	twice.UID = root.UID // the stamp names the object that it was created for
+	twice.UID = root.UID // the stamp has the UID of the leaf's root
 	again, err := podspec.Translate(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)

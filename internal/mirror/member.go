@@ -2,7 +2,7 @@ package mirror
 
 import "net/netip"
 
-// Member is what translation has to know of a member.
+// Member has the properties of a member that translation depends on.
 type Member struct {
 	// Registration is the name of its ClusterRegistration.
 	Registration string
@@ -12,9 +12,10 @@ type Member struct {
 	NodeName string
 	// HostID is the cluster ID of the host.
 	HostID string
-	// PodCIDRs hold the Pod addresses that the host shows; without any, it shows none.
+	// PodCIDRs contain the Pod addresses that root Pods show. Without any, root Pods show no
+	// addresses.
 	PodCIDRs []netip.Prefix
-	// LoosenPodSecurity: the member's admin lets Pod Security labels of the host loosen
-	// what the member's namespaces require.
+	// LoosenPodSecurity: the member's admin allows Pod Security labels of the host that are weaker
+	// than the member's default.
 	LoosenPodSecurity bool
 }

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MadeByUs reports whether a member's namespace carries the whole stamp of this
-// host, for this very name: one that was only handed over is its admin's, and
-// never changed or removed.
+// MadeByUs reports whether Xylem created a member's namespace: it has this host's complete
+// stamp for its name. A namespace that was only handed over belongs to its admin, and Xylem
+// never changes or deletes it.
 func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	if ns == nil {
 		return false
@@ -20,32 +20,31 @@ func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	return ours && origin.Root == types.NamespacedName{Name: ns.Name}
 }
 
-// podSecurityPrefix starts the labels by which a namespace asks for Pod
-// Security admission; podSecurityEnforce is the one by which Pods are rejected.
+// podSecurityPrefix is the prefix of the labels by which a namespace configures Pod Security
+// admission. podSecurityEnforce is the one that rejects Pods.
 const (
 	podSecurityPrefix  = "pod-security.kubernetes.io/"
 	podSecurityEnforce = podSecurityPrefix + "enforce"
 )
 
-// Levels of Pod Security that restrict something, from the weaker one. The third,
+// Levels of Pod Security that restrict something, the weaker one first. The third,
 // "privileged", restricts nothing.
 const (
 	levelBaseline   = "baseline"
 	levelRestricted = "restricted"
 )
 
-// PodSecurityLabels are the labels of a namespace by which Pod Security admission
-// judges.
+// PodSecurityLabels returns the labels of a namespace that Pod Security admission reads.
 func PodSecurityLabels(ns *corev1.Namespace) map[string]string {
 	labels := maps.Clone(ns.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, podSecurityPrefix) })
 	return labels
 }
 
-// leafPodSecurity are the Pod Security labels that Xylem wants on the member's
-// namespace: those of the host's that restrict, and "baseline" at least. Versions
-// are left out, since an older one restricts less. Where the member's admin lets
-// Xylem loosen, they are the host's as they are.
+// leafPodSecurity returns the Pod Security labels that Xylem wants on the member's namespace:
+// the host's labels that restrict, and at least "baseline". It omits versions, because an older
+// one restricts less. If the member's admin allows Xylem to loosen Pod Security, it returns the
+// host's labels unchanged.
 func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 	host := PodSecurityLabels(root)
 	if loosen {
@@ -60,20 +59,19 @@ func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 	return labels
 }
 
-// LeafNamespace is the namespace that Xylem makes in a member for the
-// leaves of a host namespace, origin included. Of its labels only those of Pod
-// Security are carried, and only to tighten: others hand out rights and quotas in
-// the host, and what they would do in the member is the member's admin's to say.
+// LeafNamespace returns the namespace that Xylem creates in a member for the leaves of a host
+// namespace, including its origin. It copies only the labels of Pod Security, and only to
+// tighten. Other labels may grant permissions and quotas in the host. In the member, its admin
+// decides on those.
 func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
 	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: leafPodSecurity(root, m.LoosenPodSecurity)}}
 	OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf
 }
 
-// KeepPodSecurity reports whether a Pod Security label that somebody in the member
-// gave a namespace stays as it is, and the one that Xylem wants there is not set: the
-// member's admin may tighten what the host wants, and may loosen what the host has
-// not asked for.
+// KeepPodSecurity reports whether a Pod Security label that somebody in the member set stays
+// instead of the one that Xylem wants. The member's admin may tighten the host's level, and may
+// loosen a level that the host has not set.
 func KeepPodSecurity(key, theirs string, root *corev1.Namespace) bool {
 	switch root.Labels[key] {
 	case levelRestricted:

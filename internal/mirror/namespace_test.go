@@ -74,7 +74,7 @@ func TestMadeByUs(t *testing.T) {
 	}
 }
 
-// Labels of the host tighten what a member requires, and never loosen it.
+// The host's labels can tighten the member's requirements, but not loosen them.
 func TestLeafPodSecurity(t *testing.T) {
 	const enforce, audit, version = "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/audit", "pod-security.kubernetes.io/enforce-version"
 	for name, tc := range map[string]struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Origin reports for which root object a leaf object was created: the stamp that
-// every leaf object of Xylem's carries. An object without a whole stamp of this
-// host is foreign, whatever its name.
+// Origin identifies the root object for which a leaf object was created. Every leaf object of
+// Xylem's has it as a stamp. An object without this host's complete stamp is foreign, whatever
+// its name.
 type Origin struct {
 	// HostID is the cluster ID of the host.
 	HostID string
-	// Root is the root object; its namespace is empty for cluster-scoped roots.
+	// Root is the name of the root object. Cluster-scoped roots have no namespace.
 	Root types.NamespacedName
 	// UID of the root object.
 	UID types.UID
 }
 
-// OriginFor is the origin of the leaf objects of a root object.
+// OriginFor returns the origin of a root object's leaf objects.
 func OriginFor(hostID string, root metav1.Object) Origin {
 	return Origin{
 		HostID: hostID,
@@ -31,8 +31,8 @@ func OriginFor(hostID string, root metav1.Object) Origin {
 	}
 }
 
-// OriginOf reads the stamp of a leaf object; false if it lacks any part of it,
-// or is another object's.
+// OriginOf reads the stamp of a leaf object. It returns false if the stamp is incomplete or was
+// copied from another object.
 func OriginOf(leaf metav1.Object) (Origin, bool) {
 	labels, annotations := leaf.GetLabels(), leaf.GetAnnotations()
 	o := Origin{HostID: labels[v1alpha1.LabelHost], UID: types.UID(annotations[v1alpha1.AnnotationRootUID])}
@@ -43,23 +43,22 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	}
 	ok := o.HostID != "" && o.UID != "" && o.Root.Name != "" &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
-	// What has a namespace has its root's, and its name, or that of a copy: an object
-	// that was copied to another name is unowned leaf, and who may write in one
-	// namespace of a member cannot count as a leaf of another's (I8).
+	// A namespaced leaf has its root's namespace, and its root's name or that of a copy. So an
+	// object that was copied to another name is not a leaf, and a user of one namespace in a
+	// member cannot create an object that counts as a leaf of another namespace (I8).
 	if leaf.GetNamespace() != "" {
 		ok = ok && o.Root.Namespace == leaf.GetNamespace() && (o.Root.Name == leaf.GetName() || isCopy(leaf, o.Root.Name))
 	}
 	return o, ok
 }
 
-// OriginIn is OriginOf for the leaf objects of one host: false for those of
-// another.
+// OriginIn is OriginOf for the leaf objects of one host. It returns false for those of another.
 func OriginIn(hostID string, leaf metav1.Object) (Origin, bool) {
 	o, ok := OriginOf(leaf)
 	return o, ok && o.HostID == hostID
 }
 
-// Labels of the stamp.
+// Labels returns the labels of the stamp.
 func (o Origin) Labels() map[string]string {
 	return map[string]string{
 		v1alpha1.LabelHost:      o.HostID,
@@ -67,7 +66,7 @@ func (o Origin) Labels() map[string]string {
 	}
 }
 
-// Annotations of the stamp.
+// Annotations returns the annotations of the stamp.
 func (o Origin) Annotations() map[string]string {
 	root := o.Root.Name
 	if o.Root.Namespace != "" {
@@ -79,7 +78,7 @@ func (o Origin) Annotations() map[string]string {
 	}
 }
 
-// Stamp puts the origin on an object that is about to be created.
+// Stamp adds the origin to an object before its creation.
 func (o Origin) Stamp(leaf metav1.Object) {
 	leaf.SetLabels(fields.Merged(leaf.GetLabels(), o.Labels()))
 	leaf.SetAnnotations(fields.Merged(leaf.GetAnnotations(), o.Annotations()))

@@ -2,12 +2,13 @@ package mirror
 
 import "github.com/xylem-io/xylem/api/v1alpha1"
 
-// annotationsLimit in bytes is what an object's annotations may have (k8s.io/apimachinery,
-// api/validation); annotationsMargin is left for what others write meanwhile.
+// annotationsLimit is the maximum size, in bytes, of an object's annotations
+// (k8s.io/apimachinery, api/validation). annotationsMargin is reserved for concurrent writes of
+// others.
 const annotationsLimit, annotationsMargin = 256 << 10, 16 << 10
 
-// recordPart in bytes bounds each annotation that grows in the host's record of a
-// member, so that neither takes what the other needs.
+// recordPart returns the maximum size, in bytes, of a growing annotation in the host's record
+// of a member, so that none uses up the others' space.
 func recordPart(annotation string) int {
 	if annotation == v1alpha1.AnnotationWithdrawn {
 		return 128 << 10
@@ -15,7 +16,7 @@ func recordPart(annotation string) int {
 	return 96 << 10
 }
 
-// RecordRoom in bytes is what an annotation of a member's record may grow to, so that
+// RecordRoom returns the maximum size, in bytes, of an annotation in a member's record, so that
 // the record can always be written. Pure.
 func RecordRoom(annotations map[string]string, annotation string) int {
 	others := len(annotation)

@@ -1,11 +1,11 @@
 package mirror
 
-// Refusal is the error for something that cannot be pushed to a member as it
-// stands: trying again is useless until the root object is another.
+// Refusal is the error for an object that cannot be pushed to a member. A retry is useless
+// until the root object changes.
 type Refusal struct {
 	// Reason is CamelCase, for events and conditions.
 	Reason string
-	// Message reports what it is about and what to do.
+	// Message says what happened and what to do.
 	Message string
 }
 

@@ -9,24 +9,24 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Reporter is what AnnotationReportedBy holds: what a root claim's Placed condition, or a
+// Reporter is the content of AnnotationReportedBy: what a root claim's Placed condition, or a
 // root Pod's Pushed condition, is about.
 type Reporter struct {
 	// ClusterID of the member.
 	ClusterID string
-	// Claim whose problem a Pod's condition repeats; empty if the condition is about the
-	// Pod itself.
+	// Claim is the claim whose problem a Pod's condition repeats. It is empty if the condition is
+	// about the Pod itself.
 	Claim string
 }
 
-// ReporterOf reads the annotation of a root claim or Pod. It means nothing without the
+// ReporterOf reads the annotation of a root claim or Pod. It is meaningless without the
 // condition.
 func ReporterOf(root metav1.Object) Reporter {
 	cluster, claim, _ := strings.Cut(root.GetAnnotations()[v1alpha1.AnnotationReportedBy], "/")
 	return Reporter{cluster, claim}
 }
 
-// Stamp adds the annotation to the apply of a condition.
+// Stamp adds the annotation to an apply of the condition.
 func (r Reporter) Stamp(status *unstructured.Unstructured) *unstructured.Unstructured {
 	value := r.ClusterID
 	if r.Claim != "" {

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// unknownLimit is how many connections there may be that nobody has shown
-	// credentials on; unknownPerPeer is how many of them may come from one address. An
-	// API server shows its own within milliseconds.
+	// unknownLimit is the maximum number of connections on which no request has been
+	// authenticated yet. unknownPerPeer is the maximum for one address. An API server
+	// authenticates within milliseconds.
 	unknownLimit   = 512
 	unknownPerPeer = 128
-	// knownLimit is how many connections there may be besides the sessions.
+	// knownLimit is the maximum number of authenticated connections besides the sessions.
 	knownLimit = 1024
 )
 
-// listener closes connections of peers that hold too many without credentials. It never
-// waits: who is refused must not keep others out.
+// listener closes the connections of peers that hold too many without credentials. It never
+// blocks, so refused peers cannot delay others.
 type listener struct {
 	net.Listener
 	limit int
@@ -27,7 +27,7 @@ type listener struct {
 	mu      sync.Mutex
 	total   int
 	unknown map[string]int // by address
-	count   int            // of all unknown
+	count   int            // total of unknown
 }
 
 func limited(l net.Listener, sessions int) *listener {
@@ -50,13 +50,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Which limit a connection is refused by.
+// ofPeer and ofAll are values of the metric's label: a connection is refused because of the
+// limit for one address or for all.
 const (
 	ofPeer = "peer"
 	ofAll  = "all"
 )
 
-// admit a connection, or say which limit is reached.
+// admit admits a connection or returns the limit that is reached.
 func (l *listener) admit(conn net.Conn) (c *accepted, over string) {
 	peer, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -76,7 +77,7 @@ func (l *listener) admit(conn net.Conn) (c *accepted, over string) {
 	return &accepted{Conn: conn, listener: l, peer: peer}, ""
 }
 
-// accepted is a connection, unknown until somebody has authenticated by it.
+// accepted is a connection. It is unknown until a request on it is authenticated.
 type accepted struct {
 	net.Conn
 	listener *listener
@@ -85,7 +86,7 @@ type accepted struct {
 	closed   atomic.Bool
 }
 
-// identified takes the connection off the unknown ones.
+// identified stops counting the connection as unknown.
 func (c *accepted) identified() {
 	if c.known.CompareAndSwap(false, true) {
 		l := c.listener
@@ -111,13 +112,13 @@ func (c *accepted) Close() error {
 
 type connectionKey struct{}
 
-// acceptedOf is the connection of a request; nil if it did not come by the listener.
+// acceptedOf returns the connection of a request, or nil if the listener did not accept it.
 func acceptedOf(r *http.Request) *accepted {
 	c, _ := r.Context().Value(connectionKey{}).(*accepted)
 	return c
 }
 
-// below is the connection under TLS.
+// below returns the connection under TLS.
 func below(c net.Conn) *accepted {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pipe is a connection of a peer.
+// pipe is a connection from a peer.
 type pipe struct {
 	net.Conn
 	peer string
@@ -19,7 +19,7 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// Who shows no credentials keeps nobody else out for long, and those that are known stay.
+// Peers without credentials cannot keep others out, and known connections stay open.
 func TestListener(t *testing.T) {
 	l := limited(nil, 0)
 	admit := func(peer string) *accepted {
@@ -33,23 +33,23 @@ func TestListener(t *testing.T) {
 	for range unknownPerPeer {
 		c := admit("10.0.0.1")
 		if c == nil {
-			t.Fatal("refused too early")
+			t.Fatal("refused before the limit")
 		}
 		held = append(held, c)
 	}
 	if admit("10.0.0.1") != nil {
-		t.Error("one address holds more than it may")
+		t.Error("one address exceeds its limit")
 	}
 	if c := admit("10.0.0.2"); c == nil {
 		t.Error("another address is refused")
 	}
 	held[0].identified()
-	held[0].identified() // counts once
+	held[0].identified() // the second call has no effect
 	if admit("10.0.0.1") == nil {
-		t.Error("a connection that is known still counts")
+		t.Error("a known connection still counts as unknown")
 	}
 	if admit("10.0.0.1") != nil {
-		t.Error("one that is identified twice counts twice")
+		t.Error("a connection that is identified twice counts twice")
 	}
 	for i := range 2 {
 		if err := held[1].Close(); i == 0 && err != nil {
@@ -59,7 +59,7 @@ func TestListener(t *testing.T) {
 	}
 	for range 2 {
 		if admit("10.0.0.1") == nil {
-			t.Error("connections that were closed still count")
+			t.Error("closed connections still count")
 		}
 	}
 	if l.total != unknownPerPeer+2 {

@@ -8,11 +8,11 @@ import (
 var (
 	requestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_requests_total",
-		Help: "Requests for logs, exec, attach and port-forward that the manager answered, by the HTTP status of the answer.",
+		Help: "Requests for logs, exec, attach and port-forward that the manager answered, by HTTP status.",
 	}, []string{"subresource", "code"})
 	refusedConnections = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_refused_connections_total",
-		Help: "Connections that the manager closed at once: their peer, or all peers together, held too many without showing credentials.",
+		Help: "Connections that the manager refused, because one peer (or all peers together) had too many connections without credentials.",
 	}, []string{"limit"})
 )
 

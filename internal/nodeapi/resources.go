@@ -16,15 +16,15 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// resourceMetrics in the metric of requests.
+// resourceMetrics is the subresource of these requests in the requests metric.
 const resourceMetrics = "metrics"
 
-// forResources reports whether a request is for what Pods use.
+// forResources reports whether a request is for resource metrics.
 func forResources(r *http.Request) bool {
 	return r.URL.Path == nodes.MetricsPath || strings.HasPrefix(r.URL.Path, nodes.MetricsPath+"/")
 }
 
-// resources answers what the Pods of a virtual node use of CPU and memory.
+// resources serves the CPU and memory usage of the Pods of a virtual node.
 func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info) {
 	defer func() { requestsTotal.WithLabelValues(resourceMetrics, strconv.Itoa(session.Code())).Inc() }()
 	var t lookup.Target
@@ -44,7 +44,7 @@ func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Re
 	_, _ = w.Write(content) // the client may be gone
 }
 
-// read what the Pods of a node use.
+// read returns the resource metrics of the node that the path names.
 func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
 	ctx := r.Context()
 	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
@@ -54,7 +54,7 @@ func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte,
 	case !s.guard.May(ctx, who, "get", resourceMetrics, t.Node):
 		return nil, errNoMetrics
 	case t.Node == "":
-		return nil, failure.NoPath("the path names no node, and all virtual nodes have this address: " + nodes.MetricsPath + "/NODE is the path of one, which its annotation " + nodes.AnnMetricsPath + " has. Use a metrics-server that reads the annotation (0.7 or later)")
+		return nil, failure.NoPath("the path names no node, and all virtual nodes share this address. The path of a node is " + nodes.MetricsPath + "/NODE, which is in its annotation " + nodes.AnnMetricsPath + ". Use a metrics-server that reads the annotation (0.7 or later)")
 	}
 	if failed := s.finder.Link(ctx, t); failed != nil {
 		failed.Exact = true
@@ -68,11 +68,11 @@ func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte,
 	defer release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.Up.Ended(), cancel)() //nolint:contextcheck // the link ends what it serves
+	defer context.AfterFunc(t.Up.Ended(), cancel)() //nolint:contextcheck // the link ends its requests
 	return s.measure(ctx, t)
 }
 
-// measure reads the member, and adds what it says to the counters.
+// measure reads the usage from the member and adds it to the counters.
 func (s *Server) measure(ctx context.Context, t *lookup.Target) ([]byte, *failure.Failure) {
 	leaves, err := s.finder.Pushed(ctx, t)
 	if err != nil {
@@ -90,10 +90,10 @@ func (s *Server) measure(ctx context.Context, t *lookup.Target) ([]byte, *failur
 	}
 	var content bytes.Buffer
 	if err := t.Up.Meter.Add(s.Clock.Now(), leaves, samples).Write(&content); err != nil {
-		return nil, failure.Unavailable("the figures of node %q cannot be written: %v. Try again", t.Node, err)
+		return nil, failure.Unavailable("the manager cannot write the metrics of node %q: %v. Try again", t.Node, err)
 	}
 	return content.Bytes(), nil
 }
 
-// errNoMetrics is the same whether or not there is such a node.
+// errNoMetrics does not reveal whether the node exists.
 var errNoMetrics = failure.Forbidden("Forbidden: the request needs nodes/metrics of the node. Ask an admin of the host cluster")

@@ -29,45 +29,48 @@ import (
 )
 
 const (
-	// headerTimeout bounds the TLS handshake and the request's header, each: who is slower
-	// than this holds connections and wants nothing.
+	// headerTimeout bounds the TLS handshake, and then the request header. A slower peer
+	// occupies a connection without making a request.
 	headerTimeout = 10 * time.Second
-	// keepAlive is how long a connection without a request stays.
+	// keepAlive is how long an idle connection stays open between requests.
 	keepAlive = 90 * time.Second
-	// headerLimit in bytes of a request's header. Commands are in it.
+	// headerLimit is the maximum size of a request header in bytes. The command of exec is in
+	// its URL.
 	headerLimit = 256 << 10
-	// shutdownTimeout bounds the end of the server.
+	// shutdownTimeout bounds the graceful shutdown of the server.
 	shutdownTimeout = 5 * time.Second
 )
 
-// Options of the endpoint.
+// Options configures a Server.
 type Options struct {
-	// Address to listen on.
+	// Address is the address to listen on.
 	Address string
 	// HostID is the host's cluster ID.
 	HostID string
-	// Host is the host's cache of Nodes; HostLive bypasses it.
+	// Host is the host's cache of Nodes. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// State of a registration's member; false if this process knows nothing of it.
+	// State returns the state of a registration's member, or false if this process does not
+	// know it.
 	State func(registration string) (fleet.State, bool)
-	// Leads reports whether this replica leads; Leader names the one that does.
+	// Leads reports whether this replica is the leader. Leader returns the leader's name.
 	Leads  func() bool
 	Leader func(context.Context) (string, error)
-	// Authenticator and Authorizer of requests.
+	// Authenticator and Authorizer check requests.
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
-	// Run is what the authenticator needs to run; may be nil.
+	// Run runs what the Authenticator needs, such as a watch of the CA. It may be nil.
 	Run func(context.Context)
-	// Certificate to serve with.
+	// Certificate returns the serving certificate.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Limits of sessions; IdleTimeout ends those on which nothing passes.
+	// Limits bounds the number of sessions. A session that transfers no data for IdleTimeout
+	// ends.
 	Limits      stream.Limits
 	IdleTimeout time.Duration
 	Clock       clock.WithDelayedExecution
 	Log         logr.Logger
 }
 
-// Server is the endpoint. Add it to the manager as a Runnable.
+// Server serves the kubelet API. Add it to the manager as a Runnable.
 type Server struct {
 	Options
 	guard    auth.Guard
@@ -75,7 +78,7 @@ type Server struct {
 	sessions stream.Sessions
 }
 
-// New makes an endpoint; Start serves it.
+// New returns a Server. Start serves it.
 func New(o Options) *Server {
 	s := &Server{
 		Options: o, sessions: stream.Sessions{Limits: o.Limits},
@@ -87,7 +90,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Setup lets the Pods of a member be reached for as long as its link lives.
+// Setup makes the Pods of a member reachable until its link ends.
 func (s *Server) Setup(link *member.Link) error {
 	link.Run(func(ctx context.Context) error {
 		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
@@ -101,8 +104,8 @@ func (s *Server) serve(ctx context.Context, up *lookup.Upstream) {
 	stream.Forget(up.Registration)
 }
 
-// NeedLeaderElection is false: a Node has the leader's address only after it leads, and
-// until then another replica says where to ask.
+// NeedLeaderElection returns false. A Node gets the leader's address only after the election.
+// Until then, another replica can name the leader to callers.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
@@ -125,14 +128,15 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 			return context.WithValue(ctx, connectionKey{}, below(c))
 		},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: keepAlive, MaxHeaderBytes: headerLimit,
-		// What peers do wrong on the way to a request is no news, and would fill the log.
+		// Discard the errors of malformed connections. Peers could fill the log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	secure := tls.NewListener(limited(tcp, s.Limits.Sessions), &tls.Config{
 		GetCertificate: s.Certificate, MinVersion: tls.VersionTLS12,
-		// The authenticator verifies certificates, by the CA of the time.
+		// The authenticator verifies client certificates against the current CA.
 		ClientAuth: tls.RequestClientCert,
-		// No HTTP/2: its streams are not upgraded, and its resets let clients exhaust servers.
+		// No HTTP/2: its streams cannot be upgraded, and clients can exhaust the server with
+		// resets.
 		NextProtos: []string{"http/1.1"},
 	})
 	failed := make(chan error, 1)
@@ -146,7 +150,7 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
-		_ = server.Close() // streams that did not end by themselves
+		_ = server.Close() // close the streams that are still open
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the Pods of virtual nodes: %w", err)
@@ -154,7 +158,7 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 	return nil
 }
 
-// handle one request.
+// handle serves one request.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	connection := acceptedOf(r)
 	var below net.Conn
@@ -190,11 +194,11 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	failed.Write(answer, c.Streams())
 }
 
-// answer a call.
+// answer serves a parsed call.
 func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
 	var t lookup.Target
-	// Deferred, since a stream that breaks off ends in a panic (http.ErrAbortHandler).
+	// Deferred, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
 		if t.Up != nil {
 			t.Up.Leave()
@@ -208,8 +212,7 @@ func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Reque
 	s.sessions.Proxy(w, r, c, t)
 }
 
-// audit leaves a line in the log: who did what, where, for how long. Arguments and data are
-// not in it.
+// audit logs who did what, where and for how long. It does not log arguments or data.
 func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
 	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.Code())).Inc()
 	s.Log.Info("audit", "user", who.GetName(), "verb", c.Subresource, "namespace", c.Pod.Namespace, "pod", c.Pod.Name,
@@ -217,7 +220,7 @@ func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lo
 		"outcome", session.Outcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", session.Bytes())
 }
 
-// health tells who may ask a kubelet the same that the endpoint serves.
+// health serves /healthz to callers that may use it on a kubelet.
 func (s *Server) health(w http.ResponseWriter, r *http.Request, who user.Info) {
 	if r.Method != http.MethodGet || !s.guard.May(r.Context(), who, "get", "healthz", "") && !s.guard.May(r.Context(), who, "get", "proxy", "") {
 		failure.ErrUnauthorized.Write(w, false)

@@ -50,7 +50,7 @@ var pods = nodeapitest.Pods
 
 const memberToken = "member-secret-token"
 
-// List implements client.Reader, for Pods of one node.
+// List implements client.Reader for the Pods of one node.
 func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	list, ok := into.(*corev1.PodList)
 	if !ok || o.err != nil {
@@ -64,7 +64,7 @@ func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// objects is a reader of Pods, Nodes and Namespaces.
+// objects reads Pods, Nodes and Namespaces from maps.
 type objects struct {
 	client.Reader
 	pods       map[string]*corev1.Pod
@@ -97,7 +97,7 @@ func (o objects) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// api is a member's API server as streams see it.
+// api is the part of a member's API server that streams use.
 type api struct {
 	server  *httptest.Server
 	allowed bool
@@ -121,7 +121,7 @@ func (a *api) May(context.Context, string, string, string) (bool, error) { retur
 
 func (a *api) Token() string { return memberToken }
 
-// world is an endpoint with one member.
+// world is a Server with one linked member.
 type world struct {
 	*Server
 	address string
@@ -132,7 +132,7 @@ type world struct {
 	client  *http.Client
 }
 
-// lines of the audit log.
+// lines returns the audit log.
 func (w *world) lines() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +209,7 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	return w
 }
 
-// authenticate by name: "Bearer NAME".
+// authenticate authenticates "Bearer NAME" as the user NAME.
 func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 	name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if name == "broken" {
@@ -218,7 +218,8 @@ func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, ok, nil
 }
 
-// authorize "reader" to get, and "admin" to do everything, on the virtual node alone.
+// authorize allows "reader" to get and "admin" to do everything on the virtual node, and
+// "root" on every node. "scraper" may read metrics.
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	who := a.GetUser().GetName()
 	if a.GetResource() == "nodes" && a.GetSubresource() == "proxy" && (a.GetName() == "kosmos-one" && (who == "admin" || who == "reader" && a.GetVerb() == "get") || who == "root") {
@@ -230,7 +231,7 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// get asks for logs, and returns status and body.
+// get requests logs and returns the status and the body.
 func (w *world) get(t *testing.T, who, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.address+path, nil)
@@ -252,7 +253,7 @@ func (w *world) get(t *testing.T, who, path string) (int, string) {
 	return response.StatusCode, string(content)
 }
 
-// stream asks for exec, and returns the connection after the answer's header.
+// stream requests exec and returns the connection after the response header.
 func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, told) {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", w.address) //nolint:gosec // self-signed
@@ -273,13 +274,13 @@ func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader,
 	return conn, reader, told{response.StatusCode, content}
 }
 
-// told is the answer to an upgrade.
+// told is the response to an upgrade request.
 type told struct {
 	code    int
 	content string
 }
 
-// answerOf is what an answer says that is no upgrade.
+// answerOf returns the body of a response that does not upgrade.
 func answerOf(response *http.Response) (string, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return "", nil
@@ -301,11 +302,11 @@ func TestLogs(t *testing.T) {
 	}
 	r := seen.Load()
 	if got, want := r.URL.String(), "/api/v1/namespaces/shop/pods/web-0/log?container=app&tailLines=1"; got != want {
-		t.Errorf("the member was asked %q, want %q", got, want)
+		t.Errorf("the member received the request %q, want %q", got, want)
 	}
 	for _, name := range []string{"Authorization", "X-Forwarded-For", "Cookie"} {
 		if r.Header.Get(name) != "" {
-			t.Errorf("the member got the header %s: %q", name, r.Header.Get(name))
+			t.Errorf("the member received the header %s: %q", name, r.Header.Get(name))
 		}
 	}
 	if lines := w.lines(); !strings.Contains(lines, `"user"="reader"`) || !strings.Contains(lines, `"code"=200`) || strings.Contains(lines, "tailLines") {
@@ -313,7 +314,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// A line is passed on when it comes, and the stream ends with the link.
+// Every line is passed on immediately, and the stream ends with the link.
 func TestLogsFollow(t *testing.T) {
 	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
@@ -334,16 +335,16 @@ func TestLogsFollow(t *testing.T) {
 	if line, err := reader.ReadString('\n'); line != "first\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	w.unlink() // returns when the session has ended
+	w.unlink() // returns after the session has ended
 	if _, err := reader.ReadString('\n'); err == nil {
-		t.Error("the stream goes on without a link")
+		t.Error("the stream continues without a link")
 	}
 	if lines := w.lines(); !strings.Contains(lines, "the link to the member ended") {
 		t.Errorf("audit: %s", lines)
 	}
 }
 
-// echo upgrades and repeats what it reads.
+// echo upgrades the connection and echoes its input.
 func echo(w http.ResponseWriter, _ *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -373,13 +374,14 @@ func TestStream(t *testing.T) {
 	}
 	r := seen.Load()
 	if got, want := r.Method+" "+r.URL.String(), "POST /api/v1/namespaces/shop/pods/web-0/exec?command=cat&command=secret&container=app&stderr=false&stdin=true&stdout=true&tty=false"; got != want {
-		t.Errorf("the member was asked %q, want %q", got, want)
+		t.Errorf("the member received the request %q, want %q", got, want)
 	}
 	if r.Header.Get("Authorization") != "" {
-		t.Errorf("the member got the caller's credentials")
+		t.Errorf("the member received the caller's credentials")
 	}
 
-	// A member has two sessions at most; the second one ends with the link, and both leave nothing behind.
+	// A member may have two sessions. The second one ends with the link, and neither leaves
+	// anything behind.
 	_, second, _ := w.stream(t, "admin", path)
 	if _, _, third := w.stream(t, "admin", path); third.code != http.StatusTooManyRequests {
 		t.Errorf("a third session: %s", third.content)
@@ -387,13 +389,13 @@ func TestStream(t *testing.T) {
 	_ = conn.Close()
 	w.unlink()
 	if _, err := second.ReadByte(); err == nil {
-		t.Error("the stream goes on without a link")
+		t.Error("the stream continues without a link")
 	}
 	if open := w.sessions.Open(); open != 0 {
-		t.Errorf("%d sessions are left", open)
+		t.Errorf("%d sessions are still open", open)
 	}
 	if lines := w.lines(); strings.Contains(lines, "secret") || strings.Contains(lines, "hello") {
-		t.Errorf("the audit line has arguments or data: %s", lines)
+		t.Errorf("the audit log contains arguments or data: %s", lines)
 	}
 }
 
@@ -403,7 +405,7 @@ func TestIdle(t *testing.T) {
 	if response.code != http.StatusSwitchingProtocols {
 		t.Fatal(response.code, response.content)
 	}
-	if _, err := reader.ReadByte(); err == nil { // ends by the idle timeout, or never
+	if _, err := reader.ReadByte(); err == nil { // only the idle timeout ends it
 		t.Error("an idle stream sent something")
 	}
 	w.unlink()
@@ -412,30 +414,30 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// Whoever asks without a right gets nothing, and learns nothing.
+// A caller without the right gets no data and cannot tell whether the Pod exists.
 func TestRefused(t *testing.T) {
-	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member was asked") })
+	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member received a request") })
 	for name, tc := range map[string]struct {
 		who, path string
 		code      int
 	}{
-		"anonymous":                         {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"anonymous, another path":           {"", "/nothing", http.StatusUnauthorized},
-		"the anonymous user":                {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"an authenticator that fails":       {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"without a right":                   {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
-		"without a right, no such Pod":      {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
-		"without a right, another's Pod":    {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
-		"a right on another node":           {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
-		"no such Pod":                       {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
-		"a Pod of a node of the host's own": {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
-		"health, without a right":           {"admin", "/healthz", http.StatusForbidden},
-		"health":                            {"root", "/healthz", http.StatusOK},
-		"another of a kubelet's paths":      {"root", "/runningpods/", http.StatusNotFound},
-		"another of a kubelet's metrics":    {"root", "/metrics/cadvisor", http.StatusNotFound},
-		"metrics of a host's own node":      {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
-		"metrics of no node":                {"scraper", "/metrics/resource", http.StatusNotFound},
-		"metrics of a path":                 {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
+		"anonymous":                                {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"anonymous, another path":                  {"", "/nothing", http.StatusUnauthorized},
+		"the anonymous user":                       {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"a failing authenticator":                  {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"without the right":                        {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
+		"without the right, no such Pod":           {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
+		"without the right, a Pod on another node": {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"a right on another node":                  {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"no such Pod":                              {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
+		"a Pod on a node of the host":              {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
+		"health, without the right":                {"admin", "/healthz", http.StatusForbidden},
+		"health":                                   {"root", "/healthz", http.StatusOK},
+		"another path of kubelets":                 {"root", "/runningpods/", http.StatusNotFound},
+		"other metrics of kubelets":                {"root", "/metrics/cadvisor", http.StatusNotFound},
+		"metrics of a node of the host":            {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
+		"metrics without a node":                   {"scraper", "/metrics/resource", http.StatusNotFound},
+		"metrics of a longer path":                 {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, content := w.get(t, tc.who, tc.path)
@@ -443,14 +445,14 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%d %q, want %d", code, content, tc.code)
 			}
 			if code == http.StatusForbidden && content != failure.ErrUnauthorized.Line() {
-				t.Errorf("it tells more than it should: %q", content)
+				t.Errorf("the response reveals too much: %q", content)
 			}
 			if strings.ContainsAny(content, "\n\r") {
 				t.Errorf("not one line: %q", content)
 			}
 		})
 	}
-	for _, who := range []string{"admin", "root", "somebody"} { // nodes/proxy is another right
+	for _, who := range []string{"admin", "root", "somebody"} { // nodes/proxy does not include nodes/metrics
 		for _, path := range []string{"/metrics/resource/kosmos-one", "/metrics/resource/none", "/metrics/resource"} {
 			if code, content := w.get(t, who, path); code != http.StatusForbidden || content != errNoMetrics.Line() {
 				t.Errorf("%s, as %s: %d %q", path, who, code, content)
@@ -458,11 +460,11 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if _, _, response := w.stream(t, "reader", "/exec/shop/web-0/app"); response.code != http.StatusForbidden {
-		t.Errorf("who may get may exec: %s", response.content)
+		t.Errorf("a user with get can exec: %s", response.content)
 	}
 }
 
-// What a member answers instead of a stream is told as one line, without the token.
+// The client gets a member's error response as one line, without the token.
 func TestMembersAnswers(t *testing.T) {
 	status := func(code int, message string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -490,14 +492,14 @@ func TestMembersAnswers(t *testing.T) {
 	}{
 		"a container that waits": {status(http.StatusBadRequest, "container \"app\" in pod \"web-0\" is waiting to start"), false, http.StatusBadRequest, http.StatusBadRequest, "waiting to start"},
 		"a policy":               {status(http.StatusForbidden, "denied by policy"), false, http.StatusForbidden, http.StatusForbidden, "denied by policy"},
-		"no right":               {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
+		"the right is missing":   {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
 		"the token":              {status(http.StatusBadGateway, "sent "+memberToken), false, http.StatusInternalServerError, http.StatusBadGateway, "sent ********"},
 		"several lines":          {status(http.StatusInternalServerError, "a\nb\x1b[2J"), false, http.StatusInternalServerError, http.StatusInternalServerError, "a b"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 		}, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
-		"a header without an end": {endless, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
-		"nothing": {func(w http.ResponseWriter, _ *http.Request) {
+		"an endless header": {endless, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
+		"no response": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				_ = conn.Close()
@@ -519,7 +521,7 @@ func TestMembersAnswers(t *testing.T) {
 	}
 }
 
-// What a member says is its Pods' use is what is pushed there, in a kubelet's words.
+// The endpoint serves a member's usage figures for pushed Pods only, in a kubelet's format.
 func TestResources(t *testing.T) {
 	begun := time.Now().Truncate(time.Second)
 	var at atomic.Int64
@@ -548,7 +550,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%d %s, want %s", code, content, want)
 		}
 	})
-	t.Run("of a leaf that was replaced (I8)", func(t *testing.T) {
+	t.Run("the leaf was replaced (I8)", func(t *testing.T) {
 		w := begin(t, serves, named, func(_ *Options, _ *api, host *objects) {
 			host.pods["shop/web-0"].Annotations[v1alpha1.AnnotationLeafUID] = "leaf-0"
 		})
@@ -556,7 +558,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%d %s", code, content)
 		}
 	})
-	t.Run("the link ends while the member answers", func(t *testing.T) {
+	t.Run("the link ends during the member's response", func(t *testing.T) {
 		asked := make(chan struct{})
 		w := begin(t, func(w http.ResponseWriter, r *http.Request) {
 			close(asked)
@@ -571,7 +573,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%d %s", code, content)
 		}
 		if open := w.sessions.Open(); open != 0 {
-			t.Errorf("%d sessions are left", open)
+			t.Errorf("%d sessions are still open", open)
 		}
 	})
 }
@@ -584,9 +586,9 @@ func TestNoLink(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"another replica leads": {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is away":    {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
-		"it is being connected": {true, fleet.State{}, true, http.StatusInternalServerError, "being connected"},
+		"another replica leads":         {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
+		"the member is away":            {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
+		"the member is being connected": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
@@ -602,17 +604,17 @@ func TestNoLink(t *testing.T) {
 	}
 }
 
-// A header that is too long is refused before anybody is asked.
+// The server rejects a long header before it calls the host or the member.
 func TestLongHeader(t *testing.T) {
-	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member was asked") })
+	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member received a request") })
 	_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app?command="+strings.Repeat("x", 2*headerLimit))
 	if response.code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%s", response.content)
 	}
 }
 
-// A thousand streams work side by side, and leave nothing behind. Both of their ends run in
-// this process, so the figures are an upper bound of what the endpoint itself takes.
+// A thousand streams work in parallel and leave nothing behind. Client and member run in this
+// process too, so the figures are an upper bound of what the endpoint needs.
 func TestThousandStreams(t *testing.T) {
 	const streams = 1000
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
@@ -639,7 +641,7 @@ func TestThousandStreams(t *testing.T) {
 	}
 	during, full := measure()
 	if _, _, response := w.stream(t, "admin", "/exec/shop/web-0/app"); response.code != http.StatusTooManyRequests {
-		t.Errorf("one too many: %s", response.content)
+		t.Errorf("a session above the limit: %s", response.content)
 	}
 	for _, conn := range open {
 		_ = conn.Close()
@@ -651,5 +653,5 @@ func TestThousandStreams(t *testing.T) {
 	if err != nil {
 		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 	}
-	t.Logf("with %d streams: %.1f goroutines and %.0f KiB each, clients and member included", streams, float64(during-before)/streams, float64(full-idle)/streams)
+	t.Logf("with %d streams: %.1f goroutines and %.0f KiB each, including client and member", streams, float64(during-before)/streams, float64(full-idle)/streams)
 }

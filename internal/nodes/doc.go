@@ -1,4 +1,4 @@
-// Package nodes reads virtual nodes: whether a Node represents a given member, and what it
-// says about itself. It is pure. The controller virtual_node writes these Nodes; all others
-// ask here, so that they get the same answer.
+// Package nodes reads virtual nodes: whether a Node represents a given member, and which state
+// its conditions report. It is pure. The controller virtual_node writes these Nodes; all other
+// packages read them through this one, so that they agree.
 package nodes

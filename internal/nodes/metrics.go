@@ -1,13 +1,13 @@
 package nodes
 
 const (
-	// AnnMetricsPath on a Node is where metrics-server asks for its Pods' use of resources
-	// (sigs.k8s.io/metrics-server/pkg/scraper/client/resource). All virtual nodes have one
-	// address, so that the path has to name the Node.
+	// AnnMetricsPath is the annotation on a Node with the path from which metrics-server scrapes
+	// resource usage (sigs.k8s.io/metrics-server/pkg/scraper/client/resource). All virtual nodes
+	// share one address, so the path contains the Node's name.
 	AnnMetricsPath = "metrics.k8s.io/resource-metrics-path"
-	// MetricsPath is followed by the name of a virtual node.
+	// MetricsPath is the prefix of that path; the name of the virtual node follows.
 	MetricsPath = "/metrics/resource"
 )
 
-// MetricsPathOf a virtual node is the value of AnnMetricsPath.
+// MetricsPathOf returns the value of AnnMetricsPath for a virtual node.
 func MetricsPathOf(node string) string { return MetricsPath + "/" + node }

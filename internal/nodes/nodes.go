@@ -16,20 +16,18 @@ func IsVirtual(node *corev1.Node) bool {
 		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 }
 
-// StandsFor reports whether a Node is the virtual node of the member with that
-// cluster ID.
+// StandsFor reports whether a Node is the virtual node of the member with the given cluster ID.
 func StandsFor(node *corev1.Node, clusterID string) bool {
 	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID
 }
 
-// Taken reports whether the name of a member's node is in use by another Node:
-// a plain one, or one that represents another cluster. Such a Node is never
-// touched (I4). nil is no Node, and takes no name.
+// Taken reports whether another Node uses the name of a member's node: a real one, or one that
+// represents another cluster. Xylem never changes such a Node (I4). It returns false for nil.
 func Taken(node *corev1.Node, clusterID string) bool {
 	return node != nil && !StandsFor(node, clusterID)
 }
 
-// TakenBy says, for a condition or an event, what is in the way and what to do.
+// TakenBy describes the conflict and its solution, for a condition or an event.
 func TakenBy(node *corev1.Node) string {
 	if IsVirtual(node) {
 		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name; or, if that cluster is gone for good, delete the Node once it has no Pods",
@@ -38,8 +36,8 @@ func TakenBy(node *corev1.Node) string {
 	return fmt.Sprintf("Node %q exists already, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
 }
 
-// ReadyCondition is the NodeReady condition of a registration, from its Node
-// as cached, which may be nil. ObservedGeneration is the caller's to set.
+// ReadyCondition returns the NodeReady condition of a registration. It reads the condition from
+// the cached Node, which may be nil. The caller sets ObservedGeneration.
 func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistration) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
 	name := registration.NodeName()
@@ -57,7 +55,7 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	ready := Ready(node)
 	if away := Condition(node, v1alpha1.NodeMemberAway); ready != nil && Away(node) {
 		if away.Reason == v1alpha1.ReasonConnecting || away.Reason == v1alpha1.ReasonSyncing {
-			c.Message = away.Message // about to be there, mostly for the first time
+			c.Message = away.Message // the Node will be created soon, usually for the first time
 			return c
 		}
 		if away.Reason != v1alpha1.ReasonNoReadyNodes {
@@ -77,18 +75,17 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	return c
 }
 
-// Away reports whether a Node's member has been away for longer than the grace.
+// Away reports whether a Node's member has been away for longer than the grace period.
 func Away(node *corev1.Node) bool {
 	c := Condition(node, v1alpha1.NodeMemberAway)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// DefaultEviction is how long a Pod stays on a Node that is not Ready, if it does not say
-// otherwise: the tolerations that the API server's admission adds.
+// DefaultEviction is how long a Pod remains on a Node that is not ready, unless it has its own
+// tolerations: tolerationSeconds of the tolerations that the API server's admission adds.
 const DefaultEviction = 300 * time.Second
 
-// awayMessage says since when a member has been away, until when nothing happens, and what
-// happens then.
+// awayMessage says since which time a member has been away, and what happens to its Pods.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
 	since := away.LastTransitionTime.UTC()
 	cause, is := away.Message, "away"
@@ -103,7 +100,7 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 
-// Ready is a Node's Ready condition, nil if it has none.
+// Ready returns a Node's Ready condition, or nil.
 func Ready(node *corev1.Node) *corev1.NodeCondition { return Condition(node, corev1.NodeReady) }
 
 // IsReady reports whether a Node is Ready.
@@ -112,7 +109,7 @@ func IsReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// Condition is a Node's condition of that type, nil if it has none.
+// Condition returns a Node's condition of the given type, or nil.
 func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == kind {

@@ -20,7 +20,7 @@ func virtual(ready corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// away is a Node whose member has been away for a reason.
+// away returns a Node whose member has been away for the given reason.
 func away(reason string) *corev1.Node {
 	node := virtual(corev1.ConditionFalse)
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
@@ -41,7 +41,7 @@ func TestReadyCondition(t *testing.T) {
 		reason    string
 	}{
 		"never connected":    {nil, "", false, metav1.ConditionFalse, v1alpha1.ReasonNotConnected},
-		"not made yet":       {nil, "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"not created yet":    {nil, "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"a plain node":       {plain, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
 		"another cluster's":  {other, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
 		"identity not known": {virtual(corev1.ConditionTrue), "", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},

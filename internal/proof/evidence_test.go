@@ -24,7 +24,7 @@ const (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
-// prover reads the host, and an empty member that was never restored.
+// prover returns a Prover of the host, and of an empty member that was never restored.
 func prover(host client.Reader) Prover {
 	return Prover{
 		Member: here, Host: pages{}, HostLive: host, Cache: pages{}, Live: pages{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
@@ -60,7 +60,7 @@ func leafPV(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*corev1.
 
 func plain(pv *corev1.PersistentVolume) { pv.Labels, pv.Annotations = nil, nil }
 
-// given are proofs, as true ones are.
+// given has valid proofs.
 type given struct {
 	Prover
 	at time.Time
@@ -107,7 +107,7 @@ func (g given) none(change ...func(*NotMirrored)) NotMirrored {
 
 func (g given) current() MemberCurrent { return MemberCurrent{g.testify(g.at, "", "")} }
 
-// Evidence covers the object that it was read for, and no other one.
+// Evidence covers only the object for which it was read.
 func TestCovers(t *testing.T) {
 	byName := func(n *NotMirrored) { n.thorough = false }
 	restored := func(n *NotMirrored) { n.restored = true }
@@ -258,11 +258,11 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A proof counts only for what follows it within seconds, however long it took, and the
-// order of the reads is the one that the evidence asks for.
+// A proof counts only for steps that follow within seconds, however long it took. The proofs
+// must be read in the order that the evidence requires.
 func TestProofsExpire(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// took is how long the proof of the host takes, then and last the pauses after it and
+		// took is how long the proof of the host takes. then and last are the pauses after it and
 		// after the last proof.
 		took, then, last time.Duration
 		disordered       bool

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// RootGone reports that the host has no claim of a UID.
+// RootGone is the proof that the host has no claim with a UID.
 type RootGone struct{ w *witness }
 
 // RootGone proves it by a live read of the claim's name.
@@ -33,11 +33,12 @@ func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid typ
 	return RootGone{p.testify(began, uid, "")}, true, nil
 }
 
-// RootUnchanged reports that a root claim is, in what it says of its place, as it was seen.
+// RootUnchanged is the proof that the fields of a root claim that define its place have not
+// changed.
 type RootUnchanged struct{ w *witness }
 
-// RootUnchanged proves it by a live read of the claim. A cache that was filled by an API
-// server that lags behind may lack a placement.
+// RootUnchanged proves it by a live read of the claim. A cache filled by a lagging API server
+// may lack a placement.
 func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolumeClaim) (RootUnchanged, bool, error) {
 	began := p.Clock.Now()
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(seen))
@@ -52,23 +53,23 @@ func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return RootUnchanged{p.testify(began, now.UID, now.ResourceVersion)}, true, nil
 }
 
-// HostReleased reports that a host PV has ended: its claim is gone, says the host.
+// HostReleased is the proof that a host PV has ended: the host says that its claim is gone.
 type HostReleased struct{ hostVolume }
 
-// HostUnchanged reports that nobody has written to a host PV.
+// HostUnchanged is the proof that nobody has written to a host PV.
 type HostUnchanged struct{ hostVolume }
 
-// HostAssigned reports that a host PV is for the same claim as before, or for none.
+// HostAssigned is the proof that a host PV is still for the same claim, or for none.
 type HostAssigned struct{ hostVolume }
 
-// hostVolume is a host PV as a live read showed it.
+// hostVolume is a host PV from a live read.
 type hostVolume struct {
 	w  *witness
 	pv *corev1.PersistentVolume
 }
 
-// HostReleased proves, by a live read of the host PV, that it is Released from the claim that
-// was seen, or Failed since, has the reclaim policy that was seen, and is not abandoned.
+// HostReleased proves, by a live read of the host PV, that it is Released from the expected
+// claim, or has Failed since, has the expected reclaim policy, and is not abandoned.
 func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume) (HostReleased, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
 		return !hostpv.Abandoned(now) && hostpv.Ended(now) && rootOf(now) == rootOf(seen) &&
@@ -83,8 +84,8 @@ func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return HostUnchanged{v}, ok, err
 }
 
-// HostAssigned proves, by a live read of the host PV, that it is for the claim that was seen,
-// and not abandoned.
+// HostAssigned proves, by a live read of the host PV, that it is for the expected claim, and
+// not abandoned.
 func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !hostpv.Abandoned(now) && rootOf(now) == rootOf(seen) })
 	return HostAssigned{v}, ok, err
@@ -102,7 +103,7 @@ func (p Prover) hostVolume(ctx context.Context, seen *corev1.PersistentVolume, s
 	return hostVolume{p.testify(began, now.UID, now.ResourceVersion), now}, true, nil
 }
 
-// rootOf is the UID of the claim that a host PV is for, if any.
+// rootOf returns the UID of the claim that a host PV is for, or "".
 func rootOf(host *corev1.PersistentVolume) types.UID {
 	if host.Spec.ClaimRef == nil {
 		return ""
@@ -110,20 +111,20 @@ func rootOf(host *corev1.PersistentVolume) types.UID {
 	return host.Spec.ClaimRef.UID
 }
 
-// leafOf is the UID of the leaf PV that a host PV records, if any.
+// leafOf returns the UID of the leaf PV that a host PV records, or "".
 func leafOf(host *corev1.PersistentVolume) types.UID {
 	_, _, uid, _ := hostpv.LeafOf(host)
 	return uid
 }
 
-// Unused reports that no Pod keeps the disk of a claim in this member.
+// Unused is the proof that no Pod needs the disk of a claim in this member.
 type Unused struct {
 	w     *witness
 	claim types.NamespacedName
 }
 
-// Unused proves it by a live list of the Pods of the claim's namespace, and live reads of the
-// nodes that they are on.
+// Unused proves it by a live list of the Pods in the claim's namespace, and by live reads of
+// their nodes.
 func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused, bool, error) {
 	began := p.Clock.Now()
 	pods, err := p.LivePodsOfClaim(ctx, claim)
@@ -136,7 +137,7 @@ func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused,
 	return Unused{p.testify(began, "", ""), claim}, true, nil
 }
 
-// LivePodsOfClaim are the host's Pods that use a claim, by a live list of its namespace.
+// LivePodsOfClaim returns the host's Pods that use a claim, from a live list of its namespace.
 func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	var using []corev1.Pod
@@ -146,7 +147,8 @@ func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName)
 	return using, err
 }
 
-// Using are those of some Pods that keep a disk in this member, by a reader of the host.
+// Using returns those of the given Pods that need a disk in this member. It reads their nodes
+// from host.
 func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var using []corev1.Pod
 	for i := range pods {
@@ -161,10 +163,10 @@ func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod
 	return using, nil
 }
 
-// uses reports whether a Pod keeps the disk of a claim in this member: one that has not
-// finished, and is bound to a node of this member, or may yet be. A cluster may have had
-// another node, by another registration: what counts is the cluster that the Pod's node
-// names, and a node that names none may be this one's. What is never pushed keeps nothing.
+// uses reports whether a Pod needs the disk of a claim in this member: it has not finished, and
+// is or may be bound to a node of this member. The cluster that the Pod's node names counts,
+// because the cluster may have had another node under another registration. A node that names
+// no cluster may be this member's. A Pod that is never pushed does not count.
 func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	switch {
 	case podstatus.Finished(pod), podstatus.KeptOut(pod):
@@ -180,17 +182,17 @@ func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (
 	return cluster == "" || cluster == p.ClusterID, err
 }
 
-// PlacedHere proves, by a live read, that a root is placed in this member. A cache that was
-// filled by an API server that lags behind, after a restart, can show a placement that was
-// over long ago, and placed-in alone says who may push (I3).
+// PlacedHere proves, by a live read, that a root is placed in this member. After a restart, a
+// cache filled by a lagging API server can show an old placement, and only placed-in decides
+// who may push (I3).
 func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(root))
 	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
 }
 
-// Promised proves, by a live read, that a promise is this member's and has no disk; or, if
-// one is named, that this leaf PV is still its disk, and does not go. One that goes with its
-// last Pod may have gone since, and a cache that lags still has it.
+// Promised proves, by a live read, that a promise is this member's and has no disk or, if disk
+// is set, that this leaf PV is still its disk and is not being released. A disk that is
+// released with its last Pod may be gone already, while a lagging cache still has it.
 func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
 	if err != nil || now == nil || now.UID != promise.UID {

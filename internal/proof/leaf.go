@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// LeafVolume reports what the member has under the name of a leaf PV.
+// LeafVolume is the proof of what the member has under the name of a leaf PV.
 type LeafVolume struct {
 	w       *witness
 	name    string
@@ -21,7 +21,8 @@ type LeafVolume struct {
 	stamped bool
 }
 
-// LeafVolume proves, by a live read of the leaf PV, that it is as wanted; nil is absent.
+// LeafVolume proves, by a live read of the leaf PV, that wanted accepts it. wanted gets nil if
+// it does not exist.
 func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
 	began := p.Clock.Now()
 	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
@@ -35,24 +36,24 @@ func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1
 	return LeafVolume{p.testify(began, pv.UID, pv.ResourceVersion), name, pv, stamped}, true, nil
 }
 
-// Absent wants no leaf PV of a name.
+// Absent accepts a leaf PV that does not exist.
 func Absent(pv *corev1.PersistentVolume) bool { return pv == nil }
 
-// Retained reports whether a leaf PV outlives its claim by its reclaim policy. One that is not
-// there has nothing to lose.
+// Retained reports whether a leaf PV outlives its claim because of its reclaim policy. It also
+// accepts one that does not exist.
 func Retained(pv *corev1.PersistentVolume) bool {
 	return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// Outlives reports whether a leaf PV is kept when a leaf claim that names it goes: it is
+// Outlives reports whether a leaf PV remains when a leaf claim that names it is deleted: it is
 // retained, or bound to another claim.
 func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
 }
 
-// LeafGone proves, by live reads, that neither the leaf PV that a host PV records is left, nor
-// the leaf claim of its root, in a member that has forgotten nothing. A promise without a
-// disk records no leaf PV.
+// LeafGone proves, by live reads, that neither the leaf PV that a host PV records nor the leaf
+// claim of its root exists, in a member that was not restored. A promise without a disk records
+// no leaf PV.
 func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
 	if cluster, name, uid, ours := hostpv.LeafOf(host); ours && cluster == p.ClusterID {
 		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
@@ -78,7 +79,7 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bo
 }
 
 // LeafClaimGone proves, by a live read of its name, that the member has no leaf claim of a
-// root. What has its name there and is not its leaf says nothing of it.
+// root. Another object of that name does not count.
 func (p Prover) LeafClaimGone(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	return leaf == nil, err
@@ -90,9 +91,9 @@ func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim)
 	return leaf == nil || leaf.Spec.VolumeName == "", err
 }
 
-// Unprovisioned proves that a root has no volume in the member: by live reads, its leaf claim
-// is not bound, and the member has no PV of the name that a provisioner gives one. The cache
-// has none of another name.
+// Unprovisioned proves that a root has no volume in the member. By live reads, its leaf claim
+// is not bound, and the member has no PV of the name that a provisioner uses. The cache has
+// none of another name.
 func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	if err != nil || leaf == nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// provisionedPrefix begins the name that a provisioner gives the PV of a claim by default;
-// the claim's UID follows (external-provisioner: --volume-name-prefix).
+// provisionedPrefix is the default prefix of the names of provisioned PVs. The claim's UID
+// follows (external-provisioner: --volume-name-prefix).
 const provisionedPrefix = "pvc-"
 
-// provisionedName is the name of the PV that a provisioner makes for a claim by default. It
-// is the same each time, and so is the disk: a provisioner that is asked again returns it.
+// provisionedName returns the default name of the PV that a provisioner creates for a claim.
+// Name and disk are always the same: a repeated call returns the existing disk.
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
-// NotMirrored reports that no host PV represents the volume of a leaf claim. If it is not
-// proven, By is one that does.
+// NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
+// fails, By is one that does.
 type NotMirrored struct {
 	w  *witness
 	By *corev1.PersistentVolume
@@ -32,14 +32,14 @@ type NotMirrored struct {
 	thorough, restored bool
 }
 
-// NotMirrored proves by live reads that the host has no PV with the handle of the leaf PV
-// that a leaf claim names, whatever UID that leaf PV has now. A member that was restored
-// lacks the stamp, and may have the leaf PV under another UID, so that only the host knows
-// that the volume is in use or is to be kept. It looks for the mirror under both of its names.
+// NotMirrored proves, by live reads, that the host has no PV with the handle of the leaf PV
+// that a leaf claim names, whatever the UID of that leaf PV is now. A restored member lacks the
+// stamp, and may have the leaf PV with another UID. Then only the host knows that the volume is
+// in use or must be kept. It looks up the host PV by both of its possible names.
 //
-// If thorough, which is for what destroys data, it looks for a PV of any other name and for a
-// promise that records the leaf as well, by a paged list of all PVs of the host. The cache is
-// looked at first then: it can refute, and never proves.
+// If thorough is set, as required before destroying data, it also looks for a PV with any other
+// name and for a promise that records the leaf PV, with a paged list of all PVs of the host. It
+// reads the cache first, which can refute but never prove.
 func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeClaim, thorough bool) (NotMirrored, bool, error) {
 	began, leaf := p.Clock.Now(), claim.Spec.VolumeName
 	by, err := p.mirrorOf(ctx, leaf, thorough)
@@ -54,7 +54,7 @@ func (n NotMirrored) of(claim *corev1.PersistentVolumeClaim) bool {
 	return n.w != nil && n.w.uid == claim.UID && n.leaf == claim.Spec.VolumeName
 }
 
-// mirrorOf is a host PV that represents a leaf PV; thorough as for NotMirrored.
+// mirrorOf returns a host PV that represents a leaf PV, or nil. thorough is as for NotMirrored.
 func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*corev1.PersistentVolume, error) {
 	if !thorough {
 		return p.mirrorByName(ctx, leaf)
@@ -84,7 +84,8 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 	return by, nil
 }
 
-// mirrorByName is the host PV that represents a leaf PV under one of the two names of a mirror.
+// mirrorByName returns the host PV that represents a leaf PV under one of a mirror's two names,
+// or nil.
 func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.PersistentVolume, error) {
 	for _, collides := range []bool{false, true} {
 		pv, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(hostpv.Name(leaf, p.ClusterID, collides)))
@@ -98,18 +99,18 @@ func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.Persiste
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-// NothingMade reports that an unbound leaf claim has no volume that the host represents: nothing
-// was created for it, or what was created is not mirrored. If it is not proven, By is a host PV that
-// represents a volume of the claim, or nil: the member is about to bind one.
+// NothingMade is the proof that the host represents no volume of an unbound leaf claim: nothing
+// was provisioned, or the result is not mirrored. If the proof fails, By is a host PV that
+// represents a volume of the claim, or nil if the member is about to bind one.
 type NothingMade struct {
 	w  *witness
 	By *corev1.PersistentVolume
 }
 
 // NothingMade proves it by live reads of the host PVs for the claim's root, of the leaf PVs
-// that these record, and of the host PVs that represent a volume created for the claim. A claim
-// is never unbound again once it was bound, so that only a claim that may come from a backup
-// of the member can have had one: for that, it lists all PVs of both clusters.
+// that these record, and of the host PVs that represent a volume created for the claim. A bound
+// claim never becomes unbound, so an unbound claim can have had a volume only if it may come
+// from a backup of the member. In that case, it lists all PVs of both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
 	began := p.Clock.Now()
 	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)
@@ -119,7 +120,7 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	restored := p.MayBeRestored(claim)
 	if restored {
 		if made, err = p.volumesFor(ctx, claim); err != nil || len(made) > 0 {
-			return NothingMade{}, false, err // the member is about to bind it: what is bound has a stamp, or gets one
+			return NothingMade{}, false, err // the member is about to bind it, and a bound volume gets a stamp
 		}
 	}
 	if by, err := p.mirrorOfRoot(ctx, claim, origin); err != nil || by != nil {
@@ -141,8 +142,8 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	return NothingMade{w: p.testify(began, claim.UID, claim.ResourceVersion)}, true, nil
 }
 
-// mirrorOfRoot is a host PV of this member that was created for the leaf claim's root, and
-// whose leaf PV may be the one of this leaf claim: it is not there, or points at the claim.
+// mirrorOfRoot returns a host PV of this member that was created for the leaf claim's root and
+// whose leaf PV may be that of this leaf claim: the leaf PV is missing, or refers to the claim.
 func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*corev1.PersistentVolume, error) {
 	hosts, err := index.VolumesOfClaim(ctx, p.Host, origin.Root)
 	if err != nil {
@@ -171,15 +172,15 @@ func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolume
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-// endsWith reports whether the data of a host PV go with the claim that it was released from.
-// root_pv waits for the leaf claim to go, then.
+// endsWith reports whether the data of a host PV are deleted with the claim from which it was
+// released. root_pv then waits until the leaf claim is gone.
 func endsWith(host *corev1.PersistentVolume, claim types.UID) bool {
 	return hostpv.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		rootOf(host) == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
-// volumesFor are the member's PVs, by a live list, that were created for a claim or wait to be
-// bound to it.
+// volumesFor returns the member's PVs, from a live list, that were created for a claim or wait
+// to be bound to it.
 func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	var found []corev1.PersistentVolume

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// pages answers reads of PVs: a list page by page.
+// pages serves lists of PVs in pages.
 type pages struct {
 	client.Reader
 	pages              [][]corev1.PersistentVolume

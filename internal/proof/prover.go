@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// lifetime is how long after a proof the next one may begin, or the write be sent.
+// lifetime is how long after a proof the next one may begin, or the write may be sent.
 const lifetime = 10 * time.Second
 
 // ErrUnproven reports that a write lacks the evidence that it needs.
@@ -25,17 +25,17 @@ type Prover struct {
 	mirror.Member
 	// HostLive and Live bypass the caches of the host and the member.
 	HostLive, Live client.Reader
-	// Host and Cache are those caches: they can refute, and never prove.
+	// Host and Cache read those caches, which can refute but never prove.
 	Host, Cache client.Reader
 	Clock       clock.PassiveClock
 	// MayBeRestored reports whether an object of the member may come from a backup.
 	MayBeRestored func(metav1.Object) bool
-	// Unrestored is nil if a live read shows that the member was not restored under
-	// this process.
+	// Unrestored returns nil if a live read shows that the member was not restored while this
+	// process ran.
 	Unrestored func(context.Context) error
 }
 
-// witness is what a live read showed: an object as it was, or that none has a UID.
+// witness is the result of a live read: an object in a certain state, or the absence of a UID.
 type witness struct {
 	uid          types.UID
 	version      string
@@ -44,7 +44,7 @@ type witness struct {
 	spent        bool
 }
 
-// testify returns a witness of reads that began at a time and end now.
+// testify returns a witness of reads that began at the given time and end now.
 func (p Prover) testify(began time.Time, uid types.UID, version string) *witness {
 	return &witness{uid: uid, version: version, began: began, ended: p.Clock.Now(), clock: p.Clock}
 }
@@ -53,7 +53,8 @@ func (w *witness) String() string {
 	return fmt.Sprintf("UID %q at resourceVersion %q, read at %s", w.uid, w.version, w.ended.Format(time.RFC3339))
 }
 
-// spend uses proofs up, if they are in the order of their reads, and none has expired.
+// spend consumes the proofs. It fails unless they are in the order of their reads and none has
+// expired.
 func spend(proofs ...*witness) error {
 	for i, w := range proofs {
 		if w == nil {
@@ -82,11 +83,11 @@ func unproven(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
 }
 
-// MemberCurrent reports that the member was not restored under this process.
+// MemberCurrent is the proof that the member was not restored while this process ran.
 type MemberCurrent struct{ w *witness }
 
-// MemberCurrent proves that what the member has or lacks is not of a backup, by a live read
-// of its fence. It has to come after the reads that it is for.
+// MemberCurrent proves, by a live read of the member's fence, that the presence or absence of
+// member objects does not come from a backup. Call it after the reads that depend on it.
 func (p Prover) MemberCurrent(ctx context.Context) (MemberCurrent, error) {
 	began := p.Clock.Now()
 	if err := p.Unrestored(ctx); err != nil {

@@ -22,10 +22,10 @@ type Book struct {
 	changes route.Waker
 }
 
-// grace is how long a class that is offered has to be missing in a connected member
-// until it is offered no more: one that is replaced is away for a moment, and what
-// the host's class has from others would go with it. It also bounds what a member can
-// have written to the host by making classes and deleting them.
+// grace is how long an offered class must be missing in a connected member before it is no
+// longer offered. A class that is replaced is missing for a moment, and deleting the host's
+// class would lose the labels and annotations of others. grace also limits the writes to the
+// host that a member can cause by creating and deleting classes.
 const grace = 5 * time.Second
 
 // Seen is what a member had, read from a synced cache.
@@ -33,35 +33,35 @@ type Seen struct {
 	ClusterID string
 	// Classes by name.
 	Classes []Class
-	// Published are those that it offers already by the host's classes: what is known
-	// of the time before the manager started.
+	// Published are the classes that the member offers according to the host's classes, from
+	// before the manager started.
 	Published []string
 	At        time.Time
 }
 
-// noted is what a member had when it was last seen.
+// noted is a member's state when it was last seen.
 type noted struct {
 	clusterID string
-	// classes of the member, and those that are offered and were there until a moment
-	// ago: since when they are missing.
+	// classes are the member's classes and those that are still offered during their grace period.
+	// missing has the times at which the latter disappeared.
 	classes []Class
 	missing map[string]time.Time
-	// offered are the names last selected.
+	// offered are the names that were selected last.
 	offered map[string]bool
-	// selected is what the registration made of it, and which registration that was.
+	// selected is the selection for the registration with this uid and generation.
 	selected   *selection
 	uid        types.UID
 	generation int64
 }
 
-// NewBook creates an empty book.
+// NewBook creates an empty Book.
 func NewBook() *Book { return &Book{members: map[string]*noted{}} }
 
-// Note what classes a member has. It reports whether that is news, and after how long
-// it is to be noted again even if nothing changes, 0 for never.
+// Note records a member's classes. It reports whether they have changed, and after which time
+// the caller must call it again even without a change; 0 means never.
 func (b *Book) Note(registration string, seen Seen) (news bool, again time.Duration) {
 	if news, again = b.note(registration, seen); news {
-		// Who is enqueued reads the book.
+		// The enqueued controllers read the book.
 		b.offers.Wake(registration)
 		b.changes.Wake(registration)
 	}
@@ -88,7 +88,7 @@ func (b *Book) note(registration string, seen Seen) (news bool, again time.Durat
 	return true, again
 }
 
-// next is what there is to note, and for how long at most.
+// next returns the new state, and the time after which it must be computed again.
 func (n *noted) next(seen Seen) (*noted, time.Duration) {
 	is := &noted{clusterID: seen.ClusterID, classes: slices.Clone(seen.Classes), missing: map[string]time.Time{}, offered: n.offered}
 	var again time.Duration
@@ -114,15 +114,16 @@ func (n *noted) next(seen Seen) (*noted, time.Duration) {
 	return is, again
 }
 
-// Forget a member that is no longer registered.
+// Forget removes a member that is no longer registered.
 func (b *Book) Forget(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.members, registration)
 }
 
-// selectionOf a registration; false if its member was not seen since the manager
-// started. It is worked out again when member or registration have changed.
+// selectionOf returns the selection for a registration, or false if its member was not seen
+// since the manager started. It computes the selection again when member or registration have
+// changed.
 func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,13 +141,13 @@ func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) 
 	return n.selected, true
 }
 
-// Offers enqueues what represents a registration in a controller whenever its member
-// has other classes than before.
+// Offers enqueues the requests that represent a registration whenever the classes of its member
+// change.
 func (b *Book) Offers(requests route.ByName) source.Source { return b.offers.SourceOf(requests) }
 
-// Changes enqueues a controller's request of a registration's name whenever its member
-// has other classes, or something else may be ruled on them.
+// Changes enqueues a request with a registration's name whenever the classes of its member, or
+// the rulings on them, change.
 func (b *Book) Changes() source.Source { return b.changes.Source() }
 
-// Ruled enqueues those who show what is ruled on a registration's classes.
+// Ruled enqueues the controllers that report the rulings on a registration's classes.
 func (b *Book) Ruled(registration string) { b.changes.Wake(registration) }

@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Class is a member's StorageClass, as far as its reflection goes.
+// Class is the part of a member's StorageClass that matters for its reflection.
 type Class struct {
 	Name   string
 	Labels map[string]string
 	Terms
 }
 
-// Terms are what members have to agree on to offer one class together.
+// Terms are the fields on which members must agree to offer one class together.
 type Terms struct {
 	Policy  corev1.PersistentVolumeReclaimPolicy
 	Expands bool
@@ -26,8 +26,8 @@ func (t Terms) String() string {
 	return fmt.Sprintf("reclaimPolicy %s, allowVolumeExpansion %t", t.Policy, t.Expands)
 }
 
-// ClassOf is a member's StorageClass; false for what no API server lets be: a name
-// that is none, or a policy that classes cannot have.
+// ClassOf converts a member's StorageClass. It returns false if the name or the policy is
+// invalid, which an API server does not allow.
 func ClassOf(class *storagev1.StorageClass) (Class, bool) {
 	c := Class{Name: class.Name, Labels: class.Labels, Terms: termsOf(class)}
 	known := c.Policy == corev1.PersistentVolumeReclaimDelete || c.Policy == corev1.PersistentVolumeReclaimRetain
@@ -36,7 +36,7 @@ func ClassOf(class *storagev1.StorageClass) (Class, bool) {
 
 func termsOf(class *storagev1.StorageClass) Terms {
 	return Terms{
-		Policy:  ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), // as the API defaults it
+		Policy:  ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), // the API's default
 		Expands: ptr.Deref(class.AllowVolumeExpansion, false),
 	}
 }

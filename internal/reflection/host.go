@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// label on a host class that says that a registration offers it.
+// label returns the label of a host class that a registration offers.
 func label(registration string) string { return v1alpha1.LabelOfferedByPrefix + registration }
 
-// Ours reports whether a host class is one that was reflected: by its provisioner
-// and both its labels. An admin who takes either kind of label off makes it his own.
+// Ours reports whether a host class was reflected, by its provisioner and both kinds of labels.
+// An admin who removes either kind takes the class over.
 func Ours(class *storagev1.StorageClass) bool {
 	if !hostclass.Own(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return false
@@ -30,7 +30,7 @@ func Ours(class *storagev1.StorageClass) bool {
 	return false
 }
 
-// keptBy is what a registration offers by the host's class alone.
+// keptBy returns the terms that a registration offers according to the host's class alone.
 func keptBy(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (Terms, bool) {
 	if host == nil || !Ours(host) || host.Labels[label(cr.Name)] == "" || !slices.Contains(clustersOf(host), cr.Status.ClusterID) {
 		return Terms{}, false
@@ -38,7 +38,7 @@ func keptBy(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (Ter
 	return termsOf(host), true
 }
 
-// clustersOf are the members that a host class is held to.
+// clustersOf returns the cluster IDs in the topologies of a host class.
 func clustersOf(class *storagev1.StorageClass) []string {
 	var ids []string
 	for _, term := range class.AllowedTopologies {
@@ -51,8 +51,8 @@ func clustersOf(class *storagev1.StorageClass) []string {
 	return ids
 }
 
-// HostClass is the host's class for a ruling, made from the one that is there, or
-// again if that is nil. What others have put on it stays.
+// HostClass returns the host's class for a ruling, based on the existing one, or new if that is
+// nil. It keeps the labels and annotations of others.
 func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if has != nil {
@@ -84,9 +84,8 @@ func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storage
 	return class
 }
 
-// Changeable reports whether a class can be made another one by an update: these
-// fields are immutable (k8s.io/kubernetes/pkg/apis/storage/validation,
-// ValidateStorageClassUpdate).
+// Changeable reports whether an update can change one class into the other. These fields are
+// immutable (k8s.io/kubernetes/pkg/apis/storage/validation, ValidateStorageClassUpdate).
 func Changeable(before, after *storagev1.StorageClass) bool {
 	return before.Provisioner == after.Provisioner && equality.Semantic.DeepEqual(before.Parameters, after.Parameters) &&
 		equality.Semantic.DeepEqual(before.ReclaimPolicy, after.ReclaimPolicy) &&

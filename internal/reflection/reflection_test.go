@@ -19,7 +19,7 @@ import (
 
 const retain, del = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
 
-// registration number n, of cluster id-n: the lower, the older.
+// registration returns registration n, of cluster id-n. A lower number is older.
 func registration(n int, change ...func(*v1alpha1.ClusterRegistration)) v1alpha1.ClusterRegistration {
 	cr := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("m%d", n), UID: types.UID(fmt.Sprint(n)), Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0)),
@@ -53,7 +53,7 @@ func class(name string, policy corev1.PersistentVolumeReclaimPolicy, expands boo
 	return Class{Name: name, Labels: map[string]string{"tier": name}, Terms: Terms{policy, expands}}
 }
 
-// published is the host's class as it stands when these registrations offer it.
+// published returns the host's class that these registrations offer.
 func published(name string, terms Terms, by ...int) *storagev1.StorageClass {
 	ruling := Ruling{Terms: terms}
 	for _, n := range by {
@@ -81,30 +81,30 @@ func TestRule(t *testing.T) {
 		host     *storagev1.StorageClass
 		by       []string
 		terms    Terms
-		problems map[string]string // by registration: a part of what is said
+		problems map[string]string // by registration: a part of the message
 	}{
-		"offered":                       {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
-		"not asked for":                 {view: view(map[int][]Class{1: fast}, r(1, off))},
-		"leaving":                       {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
-		"no registration":               {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
-		"the member lacks it":           {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
-		"not selected":                  {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
-		"selected":                      {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
-		"both agree, the older first":   {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"the older one's policy":        {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
-		"growth differs":                {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
-		"the third agrees":              {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"the older one is off":          {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"a class of the host's own":     {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
-		"away since the start: kept":    {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
-		"away, and never offered it":    {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
-		"away, and there is no class":   {view: view(nil, r(1))},
-		"away, and off":                 {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
-		"away: another agrees":          {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"away: another differs":         {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"another cluster of that name":  {view: view(map[int][]Class{1: fast}, r(1, anew)), host: published("fast", Terms{del, true}, 1)},
-		"it means another class there":  {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
-		"a rule that says what is said": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"offered":                             {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
+		"not asked for":                       {view: view(map[int][]Class{1: fast}, r(1, off))},
+		"leaving":                             {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
+		"no registration":                     {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
+		"the member lacks it":                 {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
+		"not selected":                        {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
+		"selected":                            {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"both agree, the older first":         {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"the older one's policy":              {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
+		"growth differs":                      {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
+		"the third agrees":                    {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"the older one is off":                {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
+		"a class of the host's own":           {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
+		"away since the start: kept":          {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
+		"away, and never offered it":          {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"away, without a class":               {view: view(nil, r(1))},
+		"away, and off":                       {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
+		"away: another agrees":                {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"away: another differs":               {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"another cluster of that name":        {view: view(map[int][]Class{1: fast}, r(1, anew)), host: published("fast", Terms{del, true}, 1)},
+		"it means another class there":        {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
+		"a rule that maps the name to itself": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.view.Rule("fast", c.host)
@@ -155,11 +155,11 @@ func TestSummarize(t *testing.T) {
 		"one more: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"leaves out 1 class,", "c003"}, 3},
 		"many more":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
 		"from before the cap":        {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
-		"what is not selected does not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
+		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			selecting("tier", "c003")(cr)
 		}, true, v1alpha1.ReasonReflected, []string{"c003"}, 1},
-		"nor what means another": {many(2), func(cr *v1alpha1.ClusterRegistration) {
+		"nor do classes that are mapped": {many(2), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
 		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a class of that name in the host means class "x" here (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
@@ -199,7 +199,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A changed registration, or a member that has changed, is selected from again.
+// A changed registration or member is selected from again.
 func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
 	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
@@ -239,8 +239,8 @@ func TestSelectionIsCurrent(t *testing.T) {
 	}
 }
 
-// Who shows what is offered is enqueued by what is new only.
-func TestNoteTellsNews(t *testing.T) {
+// Note reports only changes, so that it enqueues no controller without need.
+func TestNoteReportsChanges(t *testing.T) {
 	book := NewBook()
 	for _, step := range []struct {
 		name, cluster string
@@ -260,8 +260,7 @@ func TestNoteTellsNews(t *testing.T) {
 	}
 }
 
-// A class that is missing for a moment only is offered all the time, and one that is
-// new takes no other's place.
+// A class that is missing for a moment stays offered, and a new class displaces no other.
 func TestOffersLast(t *testing.T) {
 	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
 	first, other := Terms{del, true}, Terms{retain, true}
@@ -292,7 +291,7 @@ func TestOffersLast(t *testing.T) {
 			{time.Second, nil, nil, false, grace - time.Second, offers{"b": first}},
 			{grace - time.Second, nil, nil, true, 0, offers{}},
 		},
-		"deleted twice: the time runs anew": {
+		"deleted twice: the grace period restarts": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
@@ -303,7 +302,7 @@ func TestOffersLast(t *testing.T) {
 			{time.Minute, []Class{{Name: "a", Terms: other}}, nil, true, grace, offers{"b": first}},
 			{grace, []Class{{Name: "a", Terms: other}}, nil, true, 0, offers{"a": other}},
 		},
-		"one that is not offered goes at once": {
+		"without an offer, removed immediately": {
 			{0, []Class{{Name: "b", Terms: first}, {Name: "c", Terms: first}}, nil, true, 0, offers{"b": first}},
 			{time.Second, one(first), nil, true, 0, offers{"b": first}},
 		},

@@ -10,29 +10,29 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// View is all that rulings are made on.
+// View is the input of rulings.
 type View struct {
 	Book *Book
-	// Registrations of the host, all of them.
+	// Registrations are all registrations of the host.
 	Registrations []v1alpha1.ClusterRegistration
 }
 
-// Ruling is what happens to one name.
+// Ruling is the decision on one class name.
 type Ruling struct {
-	// Offering are the registrations that offer the class together, the oldest
-	// first, and Terms what they agree on. None: no class is to be there.
+	// Offering are the registrations that offer the class together, the oldest first. Terms are
+	// the terms on which they agree. If nobody offers it, the class must not exist.
 	Offering []Offering
 	Terms    Terms
-	// Problems of those that would offer it and do not, by registration.
+	// Problems of registrations that do not offer a class that they selected.
 	Problems map[string]Problem
 }
 
 // Offering is a registration that offers a class.
 type Offering struct{ Registration, ClusterID string }
 
-// Rule on a class's name; host is the class that the host has of that name, nil if
-// it has none. The oldest registration that offers it decides on its terms; those
-// that agree offer it too. A class that is not Xylem's is unowned to offer.
+// Rule decides on a class name. host is the host's class of that name, or nil. The oldest
+// registration that offers the name decides on its terms, and those that agree offer it too.
+// Nobody offers the name of a class that Xylem did not create.
 func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
 	for _, cr := range v.byAge() {
@@ -53,8 +53,8 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	return ruling
 }
 
-// offer is what a registration offers of that name, if it does. One whose member
-// was not seen yet offers what the host's class says that it did.
+// offer returns the terms on which a registration offers a name, if it does. If its member was
+// not seen yet, the host's class decides.
 func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) (Terms, bool) {
 	if !Reflects(cr) {
 		return Terms{}, false
@@ -81,14 +81,14 @@ func (v View) byAge() []*v1alpha1.ClusterRegistration {
 	return sorted
 }
 
-// Reflects reports whether a registration asks for classes to be published, and
-// can: it is not leaving, and its member is known.
+// Reflects reports whether a registration enables reflection, is not being deleted, and has a
+// known member.
 func Reflects(cr *v1alpha1.ClusterRegistration) bool {
 	return cr.Spec.Storage.Reflect.Enabled && cr.DeletionTimestamp == nil && cr.Status.ClusterID != ""
 }
 
-// Names that a registration offers, or did by the host's classes, sorted: those on
-// which something else may be ruled when it changes.
+// Names returns the sorted names that a registration offers, or offers according to the host's
+// classes. A change of the registration may change their rulings.
 func (v View) Names(registration string, host []storagev1.StorageClass) []string {
 	names := PublishedFor(registration, host)
 	for i := range v.Registrations {
@@ -105,8 +105,8 @@ func (v View) Names(registration string, host []storagev1.StorageClass) []string
 	return slices.Compact(names)
 }
 
-// PublishedFor a registration are the names of the host's classes that say that it
-// offers them.
+// PublishedFor returns the names of the host's classes that, by their labels, a registration
+// offers.
 func PublishedFor(registration string, host []storagev1.StorageClass) []string {
 	var names []string
 	for i := range host {
@@ -117,16 +117,16 @@ func PublishedFor(registration string, host []storagev1.StorageClass) []string {
 	return names
 }
 
-// Summary is what a registration shows of its classes.
+// Summary is the part of a registration's status about its classes.
 type Summary struct {
-	// Published are the names of those that are, sorted.
+	// Published are the names of the published classes, sorted.
 	Published []string
-	// Problems are why others are not.
+	// Problems are the reasons why other classes are not published.
 	Problems []Problem
 }
 
-// Summarize what is ruled on a registration's classes; false while its member was
-// not seen yet. host finds the host's class of a name, nil if there is none.
+// Summarize summarizes the rulings on a registration's classes. It returns false until its
+// member was seen. host returns the host's class of a name, or nil.
 func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
 	selected, known := v.Book.selectionOf(cr)
 	if !known {
@@ -148,7 +148,8 @@ func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string)
 	return s, true
 }
 
-// Condition is what a summary says: whether all is published, a reason, and words.
+// Condition returns the summary as a condition: whether all classes are published, reason and
+// message.
 func (s Summary) Condition() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"

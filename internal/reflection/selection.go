@@ -14,24 +14,23 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// selection is what a registration asks to have published of its member's classes.
+// selection is the set of a member's classes that its registration selects.
 type selection struct {
-	// offers by name: those that match the selector, up to the cap: what was offered
-	// before goes first, so that a new class takes no other's place.
+	// offers has the terms of each offered class. They match the selector, up to the maximum.
+	// Classes that were offered before come first, so that a new class displaces no other.
 	offers map[string]Terms
-	// problems are why others are not offered, first things first.
+	// problems are the reasons why other classes are not offered, the most important first.
 	problems []Problem
 }
 
-// Problem is why a class that a registration asks for is not published for it.
+// Problem is why a selected class is not published for a registration.
 type Problem struct {
-	// Reason is one of v1alpha1's of the ClassesReflected condition; Message says it
-	// in words.
+	// Reason is a reason of the ClassesReflected condition, and Message explains it.
 	Reason, Message string
 }
 
-// selectFrom a member's classes what its registration asks for; offered are the names
-// of those that it offers already.
+// selectFrom selects from a member's classes for a registration. offered are the names that it
+// offers already.
 func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRegistration) *selection {
 	s := &selection{offers: map[string]Terms{}}
 	selector := labels.Everything()
@@ -77,7 +76,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	return s
 }
 
-// limit is the registration's cap; one from before there was one has the default.
+// limit returns the registration's maximum. Registrations older than the field use the default.
 func limit(cr *v1alpha1.ClusterRegistration) int {
 	if cr.Spec.Storage.Reflect.Max == 0 {
 		return v1alpha1.DefaultMaxReflected
@@ -85,7 +84,7 @@ func limit(cr *v1alpha1.ClusterRegistration) int {
 	return int(cr.Spec.Storage.Reflect.Max)
 }
 
-// namedAtMost bounds how many classes a message names.
+// namedAtMost is the maximum number of classes in a message.
 const namedAtMost = 5
 
 func some(names []string) string {

@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// After enqueues what an object enqueues after a pause, so that many changes make one
-// look.
+// After enqueues an object's requests after a pause, so that many changes cause one reconcile.
 func After(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
 	return Paced(func(_, _ client.Object) time.Duration { return pause }, requests)
 }
 
-// Paced enqueues what a change enqueues after the pause that its states give, nil for one
-// that there is not; at once for 0.
+// Paced enqueues the requests of a change after the pause that its states yield. A state is nil
+// before creation and after deletion. 0 means immediately.
 func Paced(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, before, after client.Object) {
 		wait := pause(before, after)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// noting is a queue that notes what is added to it, and after how long.
+// noting is a queue that records what is added to it, and with which delay.
 type noting struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added []string

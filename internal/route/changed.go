@@ -6,19 +6,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Changed leaves out the updates that change nothing. An informer that has lost its
-// watch lists everything again, and reports each object as updated, which would have
-// an API server's restart look at all volumes. Its resync, which passes on the very
-// object that it has, is admitted: every some hours, all is examined again.
+// Changed rejects updates that change nothing. After an informer has lost its watch, it lists
+// again and reports each object as updated. Without Changed, a restart of an API server would
+// enqueue all volumes. A resync passes, because its old and new object are identical. It
+// reconciles all objects every few hours.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
 
-// Concerns reports whether an update changes what a controller looks at. An update by which an
-// object comes to concern another member, and a resync, always concern it.
+// Concerns reports whether an update changes a part of an object that a controller reads. A
+// resync, and an update after which the object concerns another member, always count.
 type Concerns func(before, after client.Object) bool
 
-// Of is Concerns for a kind, by what the controller looks at. It is compared by ==.
+// Of returns Concerns for a kind. look returns the part that the controller reads, compared by
+// ==.
 func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	return func(before, after client.Object) bool {
 		was, known := before.(T)
@@ -27,16 +28,16 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	}
 }
 
-// Concerning leaves out the updates that do not concern a controller.
+// Concerning rejects updates that do not concern a controller.
 func Concerning(concerns Concerns) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld == e.ObjectNew || concerns(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
-// SinceStart leaves out what there is when a controller starts: for handlers that only
-// wake objects which are examined then in any case. No worker starts before all of
-// this was gone through, for each handler.
+// SinceStart rejects the create events of objects that exist when a controller starts. It is
+// for handlers that only enqueue objects that are reconciled at the start anyway. No worker
+// starts before each handler has received all of these events.
 func SinceStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// These compare with reflect.DeepEqual, which is several times as fast as the semantic
-// comparison, and takes more for changed.
+// These functions use reflect.DeepEqual, which is several times as fast as the semantic
+// comparison, and may report a change where that one would not.
 
-// VolumeChanged is Concerns for PVs of either side: what Kubernetes alone keeps in their
-// metadata does not count, nor when the phase changed.
+// VolumeChanged is Concerns for host and member PVs. It ignores metadata that only Kubernetes
+// uses, and the time of the last phase transition.
 func VolumeChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
 	is, ok := after.(*corev1.PersistentVolume)
 	return !known || !ok || metadataChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
-// ClaimChanged is Concerns for claims of either side, by metadata and spec.
+// ClaimChanged is Concerns for root and leaf claims, by metadata and spec.
 func ClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
@@ -40,8 +40,8 @@ func LeafClaimChanged(before, after client.Object) bool {
 	return !known || !ok || ClaimChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Status.Capacity, is.Status.Capacity)
 }
 
-// PodChanged is Concerns for Pods of either side: what a kubelet reports of a Pod that has
-// not finished does not count.
+// PodChanged is Concerns for root and leaf Pods. It ignores what a kubelet reports about a Pod
+// that has not finished.
 func PodChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
@@ -52,15 +52,14 @@ func PodChanged(before, after client.Object) bool {
 
 func same(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
 
-// ofOthers are the conditions of a Pod that a kubelet does not keep.
+// ofOthers returns the conditions of a Pod that a kubelet does not set.
 func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodInitialized || c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers
 	})
 }
 
-// metadataChanged leaves out finalizers of others, and annotations that Kubernetes keeps for
-// itself.
+// metadataChanged ignores finalizers of others, and annotations that only Kubernetes uses.
 func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 		slices.Contains(was.GetFinalizers(), v1alpha1.FinalizerLeafVolume) != slices.Contains(is.GetFinalizers(), v1alpha1.FinalizerLeafVolume) ||
@@ -68,8 +67,8 @@ func metadataChanged(was, is metav1.Object) bool {
 		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
 }
 
-// own are the annotations but those by which the PV controller and provisioners work, and
-// the one that comes with a condition.
+// own drops the annotations of the PV controller and provisioners, and the one that accompanies
+// a condition.
 func own(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {

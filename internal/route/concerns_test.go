@@ -22,7 +22,7 @@ func annotate(key string) func(client.Object) {
 	return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
 }
 
-// metadata is edited in objects of all kinds.
+// metadata has edits that apply to objects of all kinds.
 var metadata = map[string]edit{
 	"a finalizer of Kubernetes":   {func(o client.Object) { o.SetFinalizers([]string{"kubernetes.io/pv-protection"}) }, false},
 	"our finalizer":               {func(o client.Object) { o.SetFinalizers([]string{v1alpha1.FinalizerLeafVolume}) }, true},
@@ -30,7 +30,7 @@ var metadata = map[string]edit{
 	"the PV controller's note":    {annotate("pv.kubernetes.io/bind-completed"), false},
 	"the provisioner":             {annotate(volumehelpers.AnnStorageProvisioner), false},
 	"the selected node":           {annotate(AnnSelectedNode), true},
-	"an annotation of ours":       {annotate(v1alpha1.AnnotationPlacedIn), true},
+	"an annotation of Xylem's":    {annotate(v1alpha1.AnnotationPlacedIn), true},
 	"an annotation of the user's": {annotate("example.com/note"), true},
 	"a label":                     {func(o client.Object) { o.SetLabels(map[string]string{"app": "x"}) }, true},
 	"an owner":                    {func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "owner"}}) }, true},

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Lull is how long an event that nothing waits for is held back at most. Binding a claim
-// takes some twenty writes by six programs, most of them within this time.
+// Lull is the maximum delay of an event that is not urgent. Binding a claim takes some twenty
+// writes by six programs, most of them within this time.
 const Lull = 250 * time.Millisecond
 
-// Queue is a queue that holds back what is added after Lull, until the next reconcile of the
-// same request: that one sees what the event is about. So many events are one reconcile.
+// Queue delays requests that are added with delay Lull. The next reconcile of the same request
+// drops them, because it reads the new state. So many events cause one reconcile.
 type Queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	clock clock.WithDelayedExecution
@@ -28,12 +28,13 @@ type Queue struct {
 	held map[reconcile.Request]struct{}
 }
 
-// NewQueue makes one of another queue.
+// NewQueue wraps another queue.
 func NewQueue(inner workqueue.TypedRateLimitingInterface[reconcile.Request], c clock.WithDelayedExecution) *Queue {
 	return &Queue{TypedRateLimitingInterface: inner, clock: c, held: map[reconcile.Request]struct{}{}}
 }
 
-// AddAfter adds a request after a while; after Lull, with all others that are held back.
+// AddAfter adds a request after a delay. With delay Lull, it adds it together with all others
+// that are delayed.
 func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	if after != Lull {
 		q.TypedRateLimitingInterface.AddAfter(request, after)
@@ -47,7 +48,7 @@ func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	q.held[request] = struct{}{}
 }
 
-// Get returns the next request, which is held back no longer: a cache has an object's new
+// Get returns the next request, and no longer delays it, because the cache has an object's new
 // state before its event is handled.
 func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
 	request, shutdown = q.TypedRateLimitingInterface.Get()
@@ -63,11 +64,11 @@ func (q *Queue) release() {
 	for request := range q.held {
 		q.Add(request)
 	}
-	q.held = map[reconcile.Request]struct{}{} // a cleared map keeps the size that it had at the start
+	q.held = map[reconcile.Request]struct{}{} // a cleared map would keep its size
 }
 
-// Urgent reports whether an event is handled at once. A state is nil if there is none: before
-// a creation, or after a deletion.
+// Urgent reports whether an event must be handled immediately. A state is nil before a creation
+// and after a deletion.
 type Urgent func(ctx context.Context, before, after client.Object) bool
 
 // ComesOrGoes is Urgent for creations and deletions.
@@ -78,7 +79,7 @@ func ComesOrGoes(_ context.Context, before, after client.Object) bool {
 // Goes is Urgent for deletions.
 func Goes(_ context.Context, _, after client.Object) bool { return after == nil }
 
-// WhenChanged is Urgent for what changes a value, which is zero without an object.
+// WhenChanged is Urgent for events that change a value. Without an object, the value is zero.
 func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 	value := func(obj client.Object) (v V) {
 		if o, ok := obj.(T); ok {
@@ -89,11 +90,11 @@ func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 	return func(_ context.Context, before, after client.Object) bool { return value(before) != value(after) }
 }
 
-// Never is Urgent for nothing.
+// Never is Urgent for no event.
 func Never(context.Context, client.Object, client.Object) bool { return false }
 
-// Unhurried is a source of this package whose events are held back for Lull, unless they are
-// urgent: no step of provisioning waits for them.
+// Unhurried delays the events of a source of this package by Lull, unless they are urgent. No
+// step of provisioning waits for a delayed event.
 func Unhurried(urgent Urgent, from source.Source) source.Source { return unhurried{from, urgent} }
 
 type unhurried struct {
@@ -119,8 +120,8 @@ type held struct {
 	urgent Urgent
 }
 
-// add adds what an event enqueues: at once, or after Lull if the queue is of an unhurried source
-// and the event is not urgent.
+// add adds the requests of an event: immediately, or after Lull if the queue belongs to an
+// unhurried source and the event is not urgent.
 func add(ctx context.Context, q queue, before, after client.Object, requests Requests) {
 	to := q.Add
 	if h, unhurried := q.(held); unhurried && !h.urgent(ctx, before, after) {
@@ -136,7 +137,7 @@ func add(ctx context.Context, q queue, before, after client.Object, requests Req
 	}
 }
 
-// Handler enqueues what the states of an object before and after an event do.
+// Handler enqueues the requests of an object's states before and after an event.
 func Handler(requests Requests) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object, requests) },

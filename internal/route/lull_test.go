@@ -22,7 +22,7 @@ func request(name string) reconcile.Request {
 
 func TestQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// begin is what happens before the time has passed.
+		// begin runs before Lull has passed.
 		begin func(t *testing.T, q *Queue)
 		want  []string
 	}{
@@ -31,7 +31,7 @@ func TestQueue(t *testing.T) {
 			q.AddAfter(request("b"), Lull)
 			q.AddAfter(request("a"), Lull)
 		}, []string{"a", "b"}},
-		"a reconcile in between sees what the event was about": {func(t *testing.T, q *Queue) {
+		"a reconcile in between drops the event": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.AddAfter(request("b"), Lull)
@@ -65,7 +65,7 @@ func TestQueue(t *testing.T) {
 			clock.Step(Lull)
 			got := map[string]bool{}
 			for range tc.want {
-				r, _ := q.Get() // waits until they are released
+				r, _ := q.Get() // waits until the requests are released
 				got[r.Name] = true
 				q.Done(r)
 			}
@@ -90,7 +90,7 @@ func finish(t *testing.T, q *Queue, want string) {
 	q.Done(got)
 }
 
-// Every other delay is the queue's own.
+// The inner queue handles every other delay.
 func TestQueuePassesOtherDelays(t *testing.T) {
 	inner := &noting{}
 	q := NewQueue(inner, clocktesting.NewFakeClock(time.Unix(0, 0)))
@@ -115,11 +115,11 @@ func TestUnhurried(t *testing.T) {
 		was, is client.Object
 		want    string
 	}{
-		"an update that nothing waits for":            {nodes, before, same, later},
+		"an update that is not urgent":                {nodes, before, same, later},
 		"one that is urgent":                          {nodes, before, bound, atOnce},
-		"an object that comes, without what counts":   {nodes, nil, before, later},
-		"an object that comes with it":                {nodes, nil, bound, atOnce},
-		"an object that goes with it":                 {nodes, bound, nil, atOnce},
+		"a creation without the value":                {nodes, nil, before, later},
+		"a creation with the value":                   {nodes, nil, bound, atOnce},
+		"a deletion with the value":                   {nodes, bound, nil, atOnce},
 		"a creation, where these are urgent":          {ComesOrGoes, nil, before, atOnce},
 		"a deletion, where these are urgent":          {ComesOrGoes, before, nil, atOnce},
 		"an update, where these are urgent":           {ComesOrGoes, before, bound, later},

@@ -18,18 +18,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
+// AnnSelectedNode is the annotation in which kube-scheduler requests a claim's volume on a
+// node.
 const AnnSelectedNode = volumehelpers.AnnSelectedNode
 
-// Owner is a member as objects name it.
+// Owner identifies a member in objects of the host.
 type Owner struct {
 	// NodeName is the name of its virtual node.
 	NodeName string
-	// ClusterID is its identity.
+	// ClusterID is its cluster ID.
 	ClusterID string
 }
 
-// key is one name of a member: of its node, or of its cluster.
+// key is a name of a member: of its node, or of its cluster.
 type key struct {
 	kind  keyKind
 	value string
@@ -41,10 +42,10 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
-	byEnd // of subscriptions alone: what is deleted, whichever member it names
+	byEnd // for subscriptions only: deletions, whichever member the object names
 )
 
-// String is the key in the index by owner.
+// String returns the key for the index by owner.
 func (k key) String() string {
 	switch k.kind {
 	case byNode:
@@ -56,7 +57,7 @@ func (k key) String() string {
 	return "all"
 }
 
-// ownerNames are the keys of an object in the index by owner.
+// ownerNames returns the keys of an object for the index by owner.
 func ownerNames(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
@@ -74,7 +75,7 @@ func (o Owner) keys() []key {
 	return []key{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
 }
 
-// ownersOf are the names of the members that an object of the host concerns.
+// ownersOf returns the names of the members that an object of the host concerns.
 func ownersOf(obj client.Object) []key {
 	keys := make([]key, 0, 3)
 	add := func(kind keyKind, value string) {
@@ -87,23 +88,23 @@ func ownersOf(obj client.Object) []key {
 		add(byNode, obj.Spec.NodeName)
 		add(byNode, obj.Status.NominatedNodeName)
 		if obj.Spec.NodeName == "" && podstatus.Pushed(obj) == corev1.ConditionTrue {
-			// It runs in a member before the host has bound it, and nothing in the Pod
-			// has to name that member any more.
+			// A member runs the Pod before the host has bound it, and the Pod may no longer name that
+			// member.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *corev1.PersistentVolumeClaim:
 		add(byNode, obj.Annotations[AnnSelectedNode])
 		add(byCluster, obj.Annotations[v1alpha1.AnnotationPlacedIn])
 		if boundWithoutUs(obj) {
-			// A volume that is used again, to which the claim was bound without any
-			// node having been selected: its member has still to place the claim.
+			// The claim was bound to an existing volume without a selected node. The volume's member
+			// must still place the claim.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *corev1.PersistentVolume:
 		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
 		if hostpv.IsPromise(obj) {
-			// Pods may wait for it in any member, and go on, or fail, by what happens to
-			// it in another.
+			// Pods in any member may wait for the promise, and what another member does with it may
+			// unblock or fail them.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *snapshotv1.VolumeSnapshotContent:
@@ -128,9 +129,9 @@ func ownersOf(obj client.Object) []key {
 	return keys
 }
 
-// boundWithoutUs reports whether a claim that no member has placed is bound to a
-// volume that was there before. Most claims of the host's own are not: they name
-// the provisioner that made theirs.
+// boundWithoutUs reports whether a claim that no member has placed is bound to a volume that
+// existed before. Most claims of the host's own classes are not, because they name another
+// provisioner.
 func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return false
@@ -139,7 +140,7 @@ func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
 }
 
-// concerns reports whether an object names any of some names.
+// concerns reports whether an object names a member by one of its names.
 func concerns(names []key, obj client.Object) bool {
 	return slices.ContainsFunc(ownersOf(obj), func(owner key) bool { return slices.Contains(names, owner) })
 }

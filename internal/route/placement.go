@@ -11,7 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// Placement is what a claim, of either side, says of where its volume is or is to be.
+// Placement is the state of a root or leaf claim that determines where its volume is or will
+// be.
 type Placement struct {
 	uid, owner                       types.UID
 	root                             string
@@ -23,7 +24,7 @@ type Placement struct {
 	kept                             bool
 }
 
-// PlacementOf a claim, for Of.
+// PlacementOf returns the Placement of a claim, for Of.
 func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
 	return Placement{
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RequestsFor are the requests of those objects of a look-up that an event concerns; nil:
-// of all. An error of the look-up is logged: a handler has nowhere else to report it.
+// RequestsFor returns requests for those of the found objects that concerned accepts, or for
+// all if it is nil. It logs the error of the look-up, because a handler cannot return it.
 func RequestsFor[T any, P interface {
 	*T
 	client.Object

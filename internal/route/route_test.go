@@ -72,7 +72,7 @@ func TestOwnersOf(t *testing.T) {
 		object client.Object
 		want   []Owner
 	}{
-		"a Pod that nobody has placed":                                     {pod("a", "", ""), nil},
+		"an unplaced Pod":                                                  {pod("a", "", ""), nil},
 		"a Pod on a member's node":                                         {pod("a", one.NodeName, ""), []Owner{one}},
 		"a Pod on a node of the host's own":                                {pod("a", "worker-1", ""), nil},
 		"a Pod nominated to a member's node":                               {pod("a", "", one.NodeName), []Owner{one}},
@@ -80,12 +80,12 @@ func TestOwnersOf(t *testing.T) {
 		"a Pod that runs early, of which the scheduler has thought better": {pushedPod("a", "", ""), []Owner{one, two}},
 		"a Pod that runs early, nominated to another":                      {pushedPod("a", "", two.NodeName), []Owner{one, two}},
 		"a Pod that runs where it is bound":                                {pushedPod("a", one.NodeName, ""), []Owner{one}},
-		"a claim that nobody wants":                                        {claim("a", "", ""), nil},
+		"an unplaced claim":                                                {claim("a", "", ""), nil},
 		"a claim asked for on a member's node":                             {claim("a", one.NodeName, ""), []Owner{one}},
 		"a claim placed in a member":                                       {claim("a", "", one.ClusterID), []Owner{one}},
 		"a claim placed in one, asked for on the other":                    {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
 		"a claim is not found by the other's kind of name":                 {claim("a", one.ClusterID, one.NodeName), nil},
-		"a claim bound to a volume used again, placed by nobody yet":       {boundClaim("a", "", ""), []Owner{one, two}},
+		"an unplaced claim bound to an existing volume":                    {boundClaim("a", "", ""), []Owner{one, two}},
 		"the same, of our class":                                           {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
 		"a bound claim that is placed":                                     {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
 		"a bound claim of another provisioner":                             {boundClaim("a", "", "ebs.csi.aws.com"), nil},
@@ -105,7 +105,7 @@ func TestOwnersOf(t *testing.T) {
 				if owned {
 					got = append(got, o)
 				}
-				// What a subscription is filled with is what events reach it by.
+				// A subscription is filled by the same names by which it gets events.
 				names, err := ownerNames(tc.object)
 				if err != nil {
 					t.Fatal(err)
@@ -127,12 +127,12 @@ func TestOwnersOf(t *testing.T) {
 	}
 }
 
-// reads is the host's cache as far as the router uses it: informers, of what is there.
+// reads is a cache with the methods that the router uses: informers for existing objects.
 type reads struct {
 	cache.Cache
 	pods []*corev1.Pod
 	err  error
-	// listed is called when it was asked what there is, before it is answered.
+	// listed is called when the router lists the objects, before it gets them.
 	listed   func()
 	handlers []toolscache.ResourceEventHandler
 }
@@ -152,7 +152,7 @@ func (r *reads) GetInformer(_ context.Context, object client.Object, _ ...cache.
 	return informer{reads: r, there: there}, r.err
 }
 
-// routed is a router on a cache.
+// routed returns a router with a cache.
 func routed(t *testing.T, r *reads) *Router {
 	t.Helper()
 	router := New(r)
@@ -179,8 +179,8 @@ func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache
 	return nil, nil
 }
 
-// namespaced is an informer that shows no objects, as of a kind that is watched in some
-// namespaces.
+// namespaced is an informer without an indexer, like that of a kind that is watched in some
+// namespaces only.
 type namespaced struct {
 	cache.Informer
 	reads *reads
@@ -203,7 +203,7 @@ func (i indexer) ByIndex(name, value string) ([]any, error) {
 	return i.Indexer.ByIndex(name, value)
 }
 
-// subscriber counts how often it was asked, and what for.
+// subscriber records the objects for which it was called.
 type subscriber struct {
 	ctx   context.Context //nolint:containedctx // ended by the tests
 	end   context.CancelFunc
@@ -239,15 +239,15 @@ func TestDeliver(t *testing.T) {
 		one, two []string
 	}{
 		"to its owner":                               {pod("a", one.NodeName, ""), nil, []string{"a"}, nil},
-		"to nobody":                                  {pod("a", "", ""), nil, nil, nil},
+		"to no owner":                                {pod("a", "", ""), nil, nil, nil},
 		"to the old and to the new owner":            {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
-		"to the old owner when nobody has it":        {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
+		"to the old owner if there is no new one":    {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
 		"once a state though it is named twice":      {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
 		"both states of one owner":                   {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
 		"a deletion that was seen late":              {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
-		"a deletion of which nothing is known":       {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
+		"a tombstone without an object":              {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
 		"another kind":                               {claim("a", one.NodeName, ""), nil, nil, nil},
-		"what is no object":                          {"a", nil, nil, nil},
+		"not an object":                              {"a", nil, nil, nil},
 		"early Pods to all: only their member knows": {pushedPod("a", "", ""), nil, []string{"a"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// A member may have something of a claim that names another member, or none.
+// A member may have a leaf of a claim that names another member, or none.
 func TestEnds(t *testing.T) {
 	withUID := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := claim("a", "", one.ClusterID)
@@ -300,8 +300,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// An object that comes while a subscription is being filled is not missed: the
-// subscription is there before the list is.
+// A subscription misses no object that is created while it is filled, because it exists before
+// the list.
 func TestSubscribesBeforeItLists(t *testing.T) {
 	host := &reads{pods: []*corev1.Pod{pod("there", one.NodeName, ""), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName)}}
 	r := routed(t, host)
@@ -341,8 +341,8 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	r := routed(t, &reads{})
 	gone, stays := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, one, &corev1.Pod{})
 	ended := make(chan struct{})
-	// Of functions that wait for one context each runs on its own, in no order:
-	// this waits until the router has none of the subscription any more.
+	// Functions that wait for the same context run in no order. So wait until the router has
+	// dropped the subscription.
 	gone.end()
 	go func() {
 		defer close(ended)
@@ -369,7 +369,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 		n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()])
 		r.mu.RUnlock()
 		if n == 0 {
-			return // nothing is left of either
+			return // both are gone
 		}
 	}
 }
@@ -387,7 +387,7 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
+func TestSetupPassesOnEveryKindOfEvent(t *testing.T) {
 	host := &reads{}
 	r := routed(t, host)
 	if len(host.handlers) != len(kinds()) {
@@ -409,8 +409,8 @@ func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
 	}
 }
 
-// What an informer does not show is what it told of.
-func TestKeepsWhatInformersDoNotShow(t *testing.T) {
+// If an informer has no indexer, the router keeps the objects that it reports.
+func TestKeepsObjectsOfInformersWithoutIndexer(t *testing.T) {
 	host := &reads{}
 	r := routed(t, host)
 	capacity := func(name string) *storagev1.CSIStorageCapacity {
@@ -434,8 +434,8 @@ func TestKeepsWhatInformersDoNotShow(t *testing.T) {
 	}
 }
 
-// An update that leaves what a controller looks at as it was does not concern it; a resync
-// does, and an update by which the object comes to concern another member.
+// An update does not concern a controller if it does not change what the controller reads. A
+// resync does, and so does an update after which the object concerns another member.
 func TestConcerns(t *testing.T) {
 	named := Of(func(pod *corev1.Pod) string { return pod.Labels["app"] })
 	version := func(pod *corev1.Pod, version, app string) *corev1.Pod {
@@ -447,13 +447,13 @@ func TestConcerns(t *testing.T) {
 		before, after *corev1.Pod
 		want          []string
 	}{
-		"what it looks at changes":     {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
-		"nothing that it looks at":     {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
-		"a list that was made again":   {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
+		"a relevant change":            {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
+		"an irrelevant change":         {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a relist":                     {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
 		"a resync":                     {same, same, []string{"a", "a"}},
 		"it comes to concern a member": {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
 		"it ceases to":                 {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
-		"it names the member anew":     {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"it names the member again":    {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})

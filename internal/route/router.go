@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Requests maps an object of the host to the requests that it enqueues. It may
-// read caches; an error is for it to log.
+// Requests maps an object of the host to the requests that it enqueues. It may read caches. It
+// must log its errors.
 type Requests func(context.Context, client.Object) []reconcile.Request
 
-// kinds are routed. Each has one handler for the life of the manager.
+// kinds returns the routed kinds. Each has one handler for the life of the manager.
 func kinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{},
@@ -41,12 +41,12 @@ func optional() []client.Object {
 	return []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}}
 }
 
-// Router hands the host's events to subscriptions.
+// Router passes the host's events to subscriptions.
 type Router struct {
 	cache cache.Cache
 
 	mu sync.RWMutex
-	// objects that there are, by kind: indexed by owner, and not copied.
+	// objects has the cached objects of each kind, indexed by owner and not copied.
 	objects map[reflect.Type]toolscache.Indexer
 	sinks   map[reflect.Type]map[key]map[*sink]struct{}
 }
@@ -58,20 +58,20 @@ type sink struct {
 	queue    queue
 }
 
-// New creates a router on the host's cache.
+// New creates a Router for the host's cache.
 func New(hostCache cache.Cache) *Router {
 	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
 }
 
-// byOwner is the index of the host's informers by the names of members.
+// byOwner is the name of the index by the names of members.
 const byOwner = "xylem.by-owner"
 
-// Setup adds the permanent handlers, and the index by owner, to the host's informers;
-// before these start.
+// Setup adds the permanent handlers, and the index by owner, to the host's informers. Call it
+// before they start.
 func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
 
-// SetupOptional does the same for the kinds that the host may not serve, once it does. The
-// subscriptions that there are get the objects that there are.
+// SetupOptional does the same for the kinds that the host may not serve, once it does. Existing
+// subscriptions get the existing objects.
 func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
 
 func (r *Router) route(ctx context.Context, kinds []client.Object) error {
@@ -90,7 +90,7 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 			err = informer.AddIndexers(byOwners)
 			r.has(object, informer.GetIndexer())
 		} else {
-			// One that puts namespaces together does not show its objects.
+			// An informer of several namespaces has no indexer.
 			told := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
 			r.has(object, told)
 			tell = keeping(told, tell)
@@ -111,9 +111,9 @@ func (r *Router) has(object client.Object, objects toolscache.Indexer) {
 	r.objects[reflect.TypeOf(object)] = objects
 }
 
-// keeping has a store hold what an informer reports, before others are notified.
+// keeping stores the objects that an informer reports before it calls another handler.
 func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
-	// A store fails with objects that have no name: an informer has none.
+	// A store rejects only objects without a name, which an informer does not report.
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { utilruntime.HandleError(store.Add(obj)); then.OnAdd(obj, false) },
 		UpdateFunc: func(before, after any) { utilruntime.HandleError(store.Update(after)); then.OnUpdate(before, after) },
@@ -121,7 +121,7 @@ func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) 
 	}
 }
 
-// update delivers an update that is one.
+// update delivers an update unless it changes nothing.
 func (r *Router) update(before, after any) {
 	was, is := stateOf(before), stateOf(after)
 	if was == nil || is == nil || changed(was, is) {
@@ -129,7 +129,7 @@ func (r *Router) update(before, after any) {
 	}
 }
 
-// stateOf an object that an informer reports; nil for none.
+// stateOf returns the object that an informer reports, or nil.
 func stateOf(told any) client.Object {
 	if tombstone, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
 		told = tombstone.Obj
@@ -138,8 +138,8 @@ func stateOf(told any) client.Object {
 	return obj
 }
 
-// deliver enqueues the sinks of all owners of both states of an object, nil if there is none.
-// To the sinks of a member that one state alone concerns, the object comes or goes.
+// deliver enqueues the requests of all owners of both states of an object; a state may be nil.
+// For a member that only one state concerns, the object is created or deleted.
 func (r *Router) deliver(was, is client.Object) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -164,7 +164,7 @@ func (r *Router) deliver(was, is client.Object) {
 	}
 }
 
-// sinksOf the owners of an object.
+// sinksOf returns the sinks of an object's owners.
 func (r *Router) sinksOf(obj client.Object) map[*sink]struct{} {
 	byKey := r.sinks[reflect.TypeOf(obj)]
 	if len(byKey) == 0 {
@@ -177,21 +177,21 @@ func (r *Router) sinksOf(obj client.Object) map[*sink]struct{} {
 	return found
 }
 
-// endsOf are the sinks of all members for the ends of objects of a kind.
+// endsOf returns the sinks of all members for deletions of the object's kind.
 func (r *Router) endsOf(obj client.Object) map[*sink]struct{} {
 	return r.sinks[reflect.TypeOf(obj)][key{kind: byEnd}]
 }
 
-// concerned reports whether an update may concern a controller.
+// concerned reports whether an update concerns a controller.
 func (s *sink) concerned(was, is client.Object) bool {
 	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
 }
 
 func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requests) }
 
-// Source is a controller's source of the events of a host kind that concern
-// one member, beginning with the objects that are there, without the updates that do not
-// concern it. It ends with the controller's context.
+// Source returns a controller's source of the events of a host kind that concern one member. It
+// begins with the existing objects, and skips updates that do not concern the controller. It
+// ends with the controller's context.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
@@ -200,8 +200,8 @@ func (r *Router) Source(owner Owner, object client.Object, requests Requests, on
 	})
 }
 
-// Ends is a controller's source of the deletions of a host kind, whichever member the object
-// names: a member may have something of a claim that names another one, or none.
+// Ends returns a controller's source of the deletions of a host kind, whichever member the
+// object names. A member may have a leaf of a claim that names another member, or none.
 func (r *Router) Ends(object client.Object, requests Requests) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		r.subscribe([]key{{kind: byEnd}}, reflect.TypeOf(object), &sink{ctx: ctx, requests: requests, queue: q})
@@ -224,8 +224,8 @@ func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
 	context.AfterFunc(s.ctx, func() { r.unsubscribe(keys, t, s) })
 }
 
-// Each visits the objects of a host kind that concern a member, in one namespace or,
-// if that is empty, in all. They are the cache's own: not to be changed.
+// Each visits the objects of a host kind that concern a member, in one namespace, or in all if
+// it is empty. Do not modify them: they belong to the cache.
 func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
 	r.mu.RLock()
 	objects := r.objects[reflect.TypeOf(object)]
@@ -247,7 +247,7 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 			if !ok || namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
 				continue
 			}
-			// One that is found by several names is visited by the first.
+			// Visit an object once if it is found by several names.
 			if i == 0 || !concerns(names[:i], obj) {
 				visit(obj)
 			}

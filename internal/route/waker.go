@@ -13,24 +13,25 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Waker is a source of requests that no object's event brings, by name. The zero
-// value is ready.
+// Waker is a source of requests that do not come from an object's event. The zero value is
+// ready for use.
 type Waker struct {
 	mu     sync.Mutex
 	queues map[queue]func(name string) []reconcile.Request
 }
 
-// ByName are the requests that a name represents.
+// ByName maps a name to requests.
 type ByName func(ctx context.Context, name string) []reconcile.Request
 
-// Source hands a controller's queue the names that are enqueued, until its context ends.
+// Source returns a source that enqueues the given names in a controller's queue, until its
+// context ends.
 func (w *Waker) Source() source.Source {
 	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// SourceOf hands a controller's queue what the names that are enqueued represent there.
+// SourceOf returns a source that enqueues the requests of the given names.
 func (w *Waker) SourceOf(requests ByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()
@@ -48,7 +49,7 @@ func (w *Waker) SourceOf(requests ByName) source.Source {
 	})
 }
 
-// Wake adds a name to the queues.
+// Wake adds a name to all queues.
 func (w *Waker) Wake(name string) {
 	w.mu.Lock()
 	queues := maps.Clone(w.queues)

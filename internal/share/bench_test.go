@@ -2,7 +2,7 @@ package share
 
 import "testing"
 
-// What each event of a cache costs.
+// BenchmarkClaim measures the cost of each event of a cache.
 func BenchmarkClaim(b *testing.B) {
 	template := claim()
 	b.ReportAllocs()

@@ -12,13 +12,13 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// kept bounds how many different maps and affinities are known at a time: members,
-// sizes of volumes. Whatever is forgotten is shared with later ones no more.
+// kept is the maximum number of different maps and affinities that are remembered at a time.
+// One that is forgotten is no longer shared with later objects.
 const kept = 4096
 
 var known = lru.New(kept)
 
-// shared is the first value of this key that was seen, or this one.
+// shared returns the first value seen for the key, which may be this one.
 func shared[T any](key string, value T) T {
 	if there, ok := known.Get(key); ok {
 		if same, ok := there.(T); ok {
@@ -29,11 +29,11 @@ func shared[T any](key string, value T) T {
 	return value
 }
 
-// Text is a string that equal ones have in common, as long as any of them is in use.
+// Text returns a string that shares its memory with all equal ones in use.
 func Text(s string) string { return unique.Make(s).Value() }
 
-// Transform is of a cache (k8s.io/client-go/tools/cache: TransformFunc): claims and
-// volumes share what they have alike, and lose their managed fields. It never fails.
+// Transform is a transform of a cache (k8s.io/client-go/tools/cache: TransformFunc). It makes
+// claims and volumes share equal values, and removes their managed fields. It never fails.
 func Transform(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -46,8 +46,7 @@ func Transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// Claim shares what a claim has alike with others. It may be written to until then
-// only.
+// Claim makes a claim share equal values with others. Do not modify the claim afterwards.
 func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Labels = labels(claim.Labels)
 	claim.Annotations = annotations(claim.Annotations)
@@ -62,7 +61,7 @@ func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Status.Capacity = resources(claim.Status.Capacity)
 }
 
-// Volume shares what a PV has alike with others. It may be written to until then only.
+// Volume makes a PV share equal values with others. Do not modify the PV afterwards.
 func Volume(pv *corev1.PersistentVolume) {
 	pv.Labels = labels(pv.Labels)
 	pv.Annotations = annotations(pv.Annotations)
@@ -83,7 +82,7 @@ func Volume(pv *corev1.PersistentVolume) {
 	}
 }
 
-// keyOf is what equal values of a kind have in common.
+// keyOf returns the key that equal values of a kind share.
 func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
 
 func texts[S ~string](values []S) []S {
@@ -97,7 +96,7 @@ func texts[S ~string](values []S) []S {
 	return shared(keyOf("texts", parts...), values)
 }
 
-// labels are the same for all objects of one origin, as a rule.
+// labels shares a label map. As a rule, all objects of one origin have the same labels.
 func labels(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -109,11 +108,11 @@ func labels(of map[string]string) map[string]string {
 	return shared(keyOf("labels", parts...), of)
 }
 
-// own are annotations whose values are another for each object.
+// own are the annotations whose values differ for each object.
 var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRootUID: true, v1alpha1.AnnotationVolumeUID: true}
 
-// shortest is the length from which a value is assumed to be unique to its object: the names
-// and IDs that many have are shorter.
+// shortest is the length from which a value is assumed to be unique to its object. Names and
+// IDs that many objects share are shorter.
 const shortest = 128
 
 func annotations(of map[string]string) map[string]string {

@@ -61,10 +61,10 @@ func TestNothingChanges(t *testing.T) {
 		"other modes": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
-		"nothing in it": func(c *corev1.PersistentVolumeClaim) { *c = corev1.PersistentVolumeClaim{} },
+		"empty": func(c *corev1.PersistentVolumeClaim) { *c = corev1.PersistentVolumeClaim{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			Claim(claim()) // which was seen before
+			Claim(claim()) // the same values again
 			got, want := claim(change), claim(change)
 			Claim(got)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -90,7 +90,7 @@ func TestNothingChanges(t *testing.T) {
 	}
 }
 
-func TestAlikeIsShared(t *testing.T) {
+func TestEqualValuesAreShared(t *testing.T) {
 	a, b := claim(), claim()
 	Claim(a)
 	Claim(b)

@@ -1,2 +1,2 @@
-// Package text has what messages for people are put together from.
+// Package text formats parts of messages for people: counts, quoted names and suggestions.
 package text

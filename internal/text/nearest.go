@@ -2,10 +2,11 @@ package text
 
 import "strings"
 
-// Nearest is the known word that a misspelled one was meant to be, by the number of edits;
-// empty if none is near. Case does not count.
+// Nearest returns the known word that is nearest to a misspelled one by edit distance, or "" if
+// none is near. It ignores case.
 func Nearest(word string, known []string) string {
-	// A third of the name may differ; what comes before a slash is a common prefix.
+	// A third of the name may differ. The part before a slash is a common prefix and does not
+	// count.
 	name := word[strings.LastIndex(word, "/")+1:]
 	best, nearest := len(name)/3+1, ""
 	for _, k := range known {

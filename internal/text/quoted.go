@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quoted lists names in quotes, separated by commas.
+// Quoted returns the names in quotes, separated by commas.
 func Quoted(names ...string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

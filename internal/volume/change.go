@@ -17,9 +17,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
-// StampedLeaf is the leaf PV with the stamp of its leaf claim's root, with policy Retain, and
-// with notes of the policy that the member had given it, and of whose it is; nil if it is so
-// already.
+// StampedLeaf returns the leaf PV with the stamp of its leaf claim's root, policy Retain, and
+// annotations with its original policy and its tenant, or nil if it has them already.
 func (s *Observed) StampedLeaf() *corev1.PersistentVolume {
 	origin := s.Origin
 	if s.Holder != nil {
@@ -39,15 +38,16 @@ func (s *Observed) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
 	retain(after)
 }
 
-// RetainedLeaf is the leaf PV with policy Retain; nil if it has it.
+// RetainedLeaf returns the leaf PV with policy Retain, or nil if it has it already.
 func (s *Observed) RetainedLeaf() *corev1.PersistentVolume { return changed(s.Leaf, retain) }
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// KeptLeaf is a leaf PV that no host PV represents, with policy Retain, and with the stamp if a
-// leaf claim of ours holds it; nil if it is so already, or is none of ours.
+// KeptLeaf returns a leaf PV that no host PV represents with policy Retain, and with the stamp
+// if one of Xylem's leaf claims uses it. It returns nil if it has them already, or is not
+// Xylem's.
 func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	switch {
 	case s.Held():
@@ -58,8 +58,8 @@ func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	return nil
 }
 
-// RepointedLeaf is the leaf PV, held, for its present leaf claim: in one update, so that it is
-// never Available.
+// RepointedLeaf returns the leaf PV with policy Retain and with its current leaf claim in
+// claimRef. One update changes both, so that it is never Available.
 func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, s.Origin)
@@ -70,25 +70,26 @@ func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 	})
 }
 
-// Outdated reports whether the host PV is not as the leaf PV is, and is to be.
+// Outdated reports whether the host PV must follow the leaf PV and differs from it.
 func (s *Observed) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
 
-// Unguarded reports whether the host PV lacks our finalizer, or Retain where the member retains.
+// Unguarded reports whether the host PV lacks Xylem's finalizer, or Retain although the member
+// retains.
 func (s *Observed) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
 
-// followed reports whether the host PV is to be as the leaf PV is.
+// followed reports whether the host PV must follow the leaf PV.
 func (s *Observed) followed() bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
 }
 
-// overrules reports whether the member retains what the host PV would not.
+// overrules reports whether the member retains the volume and the host PV does not.
 func (s *Observed) overrules() bool {
 	return s.Policy() != corev1.PersistentVolumeReclaimDelete && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
-// CurrentHost is the host PV as the leaf PV is now: capacity and volume attributes class; with
-// the registration's present name; our finalizer; and Retain where the member retains. Nil if
-// it is so already.
+// CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes
+// class, the registration's current name, Xylem's finalizer, and Retain if the member retains.
+// It returns nil if the host PV has them already.
 func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
@@ -107,8 +108,8 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	})
 }
 
-// attributesClass is the host's name of the leaf PV's VolumeAttributesClass; empty if it has
-// none, or if its leaf claim, which has the name, is gone.
+// attributesClass returns the host's name of the leaf PV's VolumeAttributesClass, or "" if it
+// has none or its leaf claim, which has the name, is gone.
 func (s *Observed) attributesClass() string {
 	if !s.Held() {
 		return ""
@@ -116,14 +117,14 @@ func (s *Observed) attributesClass() string {
 	return pvc.HostAttributesClass(s.Claim, ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""))
 }
 
-// changed is a copy of a PV with a change made to it; nil if that changes nothing. As a
-// rule it does not: of what is looked at, labels, annotations and finalizers are copied
-// alone. Anything else that the PV points to is replaced by a change, never written to.
+// changed returns a copy of a PV with a change, or nil if the change has no effect, which is
+// usual. Of the fields that change may write to, it copies only labels, annotations and
+// finalizers. change must replace anything else that the PV points to, and never modify it.
 func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	after := *pv
 	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
 	change(&after)
-	// The former looks at nothing twice that both of them point to.
+	// reflect.DeepEqual is fast because it skips pointers that both have in common.
 	if reflect.DeepEqual(pv, &after) || equality.Semantic.DeepEqual(pv, &after) {
 		return nil
 	}

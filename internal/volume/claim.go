@@ -23,25 +23,25 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Placement is what decides whether a claim gets, or keeps, a leaf claim in the member. Nil is
-// absent.
+// Placement is what determines whether a claim gets, or keeps, a leaf claim in the member. A
+// nil field means that the object does not exist.
 type Placement struct {
-	// Node of the member in the host, and what the member has.
+	// Node of the member in the host. Inside is the state of the member.
 	Node   *corev1.Node
 	Inside placement.Inside
 	// LeafClass is the leaf claim's class in the member.
 	LeafClass *storagev1.StorageClass
-	// Provisioned is the PV that the leaf claim names, or, if it names none, the one that was
+	// Provisioned is the PV that the leaf claim names or, if it names none, the one that was
 	// provisioned for it.
 	Provisioned *corev1.PersistentVolume
-	// Mirror is the host PV of this member that was created for the root, which is not bound yet.
+	// Mirror is the host PV of this member that was created for the root, and is not bound yet.
 	Mirror *corev1.PersistentVolume
-	// BoundAway: the PV that the root is bound to was observed, is not this member's, and does
+	// BoundAway: the PV to which the root is bound was read, belongs to another member, and does
 	// not record the leaf claim's volume.
 	BoundAway bool
-	// Asked is the leaf PV that the root asks for by name, provisioned for an earlier claim of its
-	// name; no PV of the host represents it, or has that name. Rivals are other members that
-	// have such a volume.
+	// Asked is the leaf PV that the root requests by name, and that was provisioned for an earlier
+	// claim of its name. No host PV represents it or has that name. Rivals are other members with
+	// such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
 	// Pods of a promise that are, or are about to be, bound to the member's node.
@@ -54,11 +54,11 @@ type Placement struct {
 	Attempt Attempt
 }
 
-// Attempt is how an unbound claim does in the member that was selected for it.
+// Attempt is the state of an unbound claim in the member that was selected for it.
 type Attempt struct {
-	// Provisioning is why the provisioner fails, by the leaf claim's events.
+	// Provisioning is why the provisioner fails, according to the leaf claim's events.
 	Provisioning *mirror.Refusal
-	// Consumers of the claim that have not ended, by name.
+	// Consumers are the claim's Pods that have not ended.
 	Consumers []Consumer
 }
 
@@ -67,15 +67,15 @@ type Consumer struct {
 	Name string
 	// Problem is why its leaf does not run here.
 	Problem *mirror.Refusal
-	// Here: the scheduler is about to bind it to this member's node, or could be.
+	// Here: the scheduler is, or may be, about to bind it to this member's node.
 	Here bool
-	// Bound is another claim of the Pod that has its volume: the Pod, and so this claim, cannot
-	// go elsewhere.
+	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
+	// claim can go elsewhere.
 	Bound string
 }
 
-// Failure is the evidence that the member cannot provision the volume; nil if there is none. That
-// of the provisioner comes first: the scheduler's may follow from it.
+// Failure returns the evidence that the member cannot provision the volume, or nil. A failure
+// of the provisioner comes first, because one of the scheduler may follow from it.
 func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 	problem := a.Provisioning
 	for _, c := range a.Consumers {
@@ -98,19 +98,19 @@ func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 // ReportFailure says why the member does not provision the volume.
 func (s *Observed) ReportFailure() *mirror.Refusal { return s.Placement.Attempt.Failure(s.Member) }
 
-// Agreed reports whether the scheduler has selected this member: if recovery reassigned the claim
-// to it, selected-node does not say so.
+// Agreed reports whether the scheduler has selected this member. If recovery reassigned the
+// claim to it, selected-node is no evidence.
 func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
-// Alone reports whether the observation is of a claim that has no volume in this member, and whose
-// leaf claim, if there is one, is its own.
+// Alone reports whether the observation is of a claim without a volume in this member, whose
+// leaf claim, if any, is its own.
 func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
-// Unobserved reports whether the observation is of a claim without a volume, and lacks what the
-// member has.
+// Unobserved reports whether the observation is of a claim without a volume, and lacks the
+// state of the member.
 func (s *Observed) Unobserved() bool { return s.Placement == nil && s.none() }
 
 func (s *Observed) none() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
@@ -120,42 +120,43 @@ func (s *Observed) Selected() bool {
 	return s.Root.Annotations[route.AnnSelectedNode] == s.Member.NodeName
 }
 
-// OwnPromise reports whether the root names the promise that is made for it, and no other PV of
-// that name was observed.
+// OwnPromise reports whether the root names the promise that is created for it, and no other PV
+// of that name exists.
 func (s *Observed) OwnPromise() bool {
 	return s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID) && !s.Placement.BoundAway
 }
 
-// NamesMirror reports whether the root names the host PV that its leaf claim's volume has, or is
-// to have.
+// NamesMirror reports whether the root names the host PV that represents, or will represent,
+// its leaf claim's volume.
 func (s *Observed) NamesMirror() bool {
 	return s.Root.Spec.VolumeName == s.Claim.Spec.VolumeName ||
 		s.Root.Spec.VolumeName == hostpv.Name(s.Claim.Spec.VolumeName, s.Member.ClusterID, true)
 }
 
-// Confirmed reports whether the root may be placed where its leaf claim is, although that is not
-// recorded: an admin allows it, or the host was restored from before it was recorded.
+// Confirmed reports whether the root may be placed where its leaf claim is, although that is
+// not recorded. An admin allows it, or the host was restored from a state before it was
+// recorded.
 func (s *Observed) Confirmed() bool {
 	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
-// Mirrors reports whether the root's class is one of mirror mode that waits for a consumer.
+// Mirrors reports whether the root's class is in mirror mode and waits for a consumer.
 func (s *Observed) Mirrors() bool {
 	return hostclass.Mirrors(s.Class) &&
 		ptr.Deref(s.Class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// LabelledFor is the cluster ID of the member that the promise is labelled with.
+// LabelledFor returns the cluster ID in the promise's label.
 func (s *Observed) LabelledFor() string { return s.Promise.Labels[v1alpha1.LabelClusterID] }
 
-// KeepsPromise reports whether a leaf claim shows that this member had the promise, and is to keep it: an
-// admin has not abandoned it.
+// KeepsPromise reports whether a leaf claim shows that this member had the promise and must
+// keep it, because no admin has abandoned it.
 func (s *Observed) KeepsPromise() bool {
 	return s.Claim != nil && !hostpv.LetGoIn(s.Promise, s.Member.ClusterID)
 }
 
-// FirstPod is the Pod that the disk of a promise is provisioned for; nil if there is none.
+// FirstPod returns the Pod for which the disk of a promise is provisioned, or nil.
 func (s *Observed) FirstPod() *corev1.Pod {
 	if len(s.Placement.Pods) == 0 {
 		return nil
@@ -169,7 +170,7 @@ func (s *Observed) FirstPod() *corev1.Pod {
 	return &first
 }
 
-// there is the member as a place for the claim.
+// there describes the member for the placement rules.
 func (s *Observed) there() placement.Member {
 	m := placement.Member{Member: s.Member, Rules: s.Rules}
 	if s.Placement != nil {
@@ -178,8 +179,8 @@ func (s *Observed) there() placement.Member {
 	return m
 }
 
-// Answer says whether the leaf claim may be created in the member: of the class that the root
-// asks for, or for the volume that the root is bound to, whatever class that has.
+// Answer reports whether the leaf claim may be created in the member: with the root's class or,
+// if the root is bound to a volume, for that volume, whatever its class.
 func (s *Observed) Answer() placement.Answer {
 	q := placement.Request{Namespace: s.Root.Namespace}
 	if s.Name == "" {
@@ -188,7 +189,7 @@ func (s *Observed) Answer() placement.Answer {
 	return s.there().Answer(q)
 }
 
-// LeafClaim is the leaf claim of the root, or why there can be none.
+// LeafClaim returns the leaf claim of the root, or why there cannot be one.
 func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
 	answer := s.Answer()
 	if answer.Refusal != nil {
@@ -208,11 +209,11 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 		return leaf, nil
 	}
 	leaf = pvc.WithVolume(leaf, s.Name)
-	// The member binds the two only if they name the same one; the root's follows then.
+	// The member binds the two only if they name the same class; the root's class follows later.
 	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
 		leaf = pvc.WithAttributesClass(leaf, has, s.hostAttributesClass(has))
 	}
-	// A volume that is still to grow binds at its present size, and grows then.
+	// A volume that must still grow is bound with its current size, and grows afterwards.
 	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
 		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
 	}
@@ -228,7 +229,7 @@ func (s *Observed) hostAttributesClass(member string) string {
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
 }
 
-// ReportRefused says why there can be no leaf claim; nil if there can. Only root_pvc knows.
+// ReportRefused reports why there cannot be a leaf claim, or nil. Only root_pvc can answer.
 func (s *Observed) ReportRefused() *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
@@ -237,30 +238,30 @@ func (s *Observed) ReportRefused() *mirror.Refusal {
 	return refusal
 }
 
-// Unmade reports whether nothing was provisioned for the claim yet, here or elsewhere, as far as
-// it is known.
+// Unmade reports whether no volume is known to be provisioned for the claim yet, here or
+// elsewhere.
 func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
-// Unrequested reports whether the scheduler has selected a node, and the host's PV controller has
-// not requested the volume yet.
+// Unrequested reports whether the scheduler has selected a node, but the host's PV controller
+// has not requested the volume yet.
 func (s *Observed) Unrequested() bool {
 	_, requested := s.Root.Annotations[volumehelpers.AnnStorageProvisioner]
 	return s.Unmade() && s.Root.Annotations[route.AnnSelectedNode] != "" && !requested
 }
 
-// Outlasting reports whether a volume may be being provisioned that outlives the leaf claim: its
-// class retains, and its provisioner has been asked.
+// Outlasting reports whether a provisioner may be creating a volume that outlives the leaf
+// claim: its class retains, and its provisioner has been called.
 func (s *Observed) Outlasting() bool {
 	class := s.Placement.LeafClass
 	if class == nil {
-		return true // not known any more
+		return true // the class is unknown now
 	}
 	asked := s.Claim.Annotations[route.AnnSelectedNode] != "" ||
 		ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
 	return asked && ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
 }
 
-// asked is the leaf PV that the root, or its successor, asks for by name.
+// asked returns the leaf PV that the root, or its successor, requests by name.
 func (s *Observed) asked() *corev1.PersistentVolume {
 	if s.Leaf != nil {
 		return s.Leaf
@@ -268,52 +269,55 @@ func (s *Observed) asked() *corev1.PersistentVolume {
 	return s.Placement.Asked
 }
 
-// ReportUnadoptable says why the claim may not have the volume that it asks for; nil if it may.
+// ReportUnadoptable reports why the claim may not adopt the requested volume, or nil.
 func (s *Observed) ReportUnadoptable() *mirror.Refusal {
 	return s.there().Adoptable(s.Named(), s.Class, s.Tenant, s.asked(), s.Claim != nil)
 }
 
-// ReportRivals says which other members have a volume that the claim asks for as well.
+// ReportRivals reports which other members also have a volume that the claim requests.
 func (s *Observed) ReportRivals() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q is in member %q, and in %s: each was provisioned for an earlier claim of this name. Ask the members' admins to delete all but the right one",
 		s.asked().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
 }
 
-// ReportUnknown says that it is not known which of two volumes is the claim's.
+// ReportUnknown reports that Xylem cannot tell which of two volumes is the claim's.
 func (s *Observed) ReportUnknown() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot tell which one holds the claim's data. "+
 		"Check PersistentVolume %q in the host, and keep both until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 
-// ReportSecond says that the claim has a volume in this member beside the one that it is bound to.
+// ReportSecond reports that the claim has a volume in this member in addition to the one to
+// which it is bound.
 func (s *Observed) ReportSecond() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
 		"Xylem keeps its data. If nobody needs them, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
-// ReportHostUnconfirmed says that nobody has confirmed the restore of the host, from before the
-// claim was placed.
+// ReportHostUnconfirmed reports that nobody has confirmed the restore of the host to a state
+// before the claim was placed.
 func (s *Observed) ReportHostUnconfirmed() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
 		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
-// ReportNeverPlaced says that the member has a volume of a claim that was never placed there.
+// ReportNeverPlaced reports that the member has a volume of a claim that was never placed
+// there.
 func (s *Observed) ReportNeverPlaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
 		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
-// ReportTaken says that the member still has a volume of a promise that an admin took from it.
+// ReportTaken reports that the member still has a volume of a promise that an admin took from
+// it.
 func (s *Observed) ReportTaken() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
 		"Xylem keeps the data, and uses them only for a Pod of the claim that is scheduled to that member. If nobody needs them, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
 }
 
-// ReportVanished says that the leaf claim waits for a volume that the member does not have any more.
+// ReportVanished reports that the leaf claim waits for a volume that the member no longer has.
 func (s *Observed) ReportVanished() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which is gone there, perhaps because the host was restored from before it went. "+
 		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
@@ -321,17 +325,18 @@ func (s *Observed) ReportVanished() *mirror.Refusal {
 
 const terminated = "%s, which was created for the claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"
 
-// ReportMirrorTerminating says that the host PV of the claim is being deleted.
+// ReportMirrorTerminating reports that the host PV of the claim is being deleted.
 func (s *Observed) ReportMirrorTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, "PersistentVolume "+strconv.Quote(s.Placement.Mirror.Name))
 }
 
-// ReportPromiseTerminating says that the promise of the claim is being deleted, and abandoned.
+// ReportPromiseTerminating reports that the promise of the claim is being deleted, and is
+// abandoned.
 func (s *Observed) ReportPromiseTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "PersistentVolume %q of the claim has no disk yet, and is being deleted and abandoned: it gets none. Delete the claim and create it again", s.Promise.Name)
 }
 
-// ReportProvisionedTerminating says that the leaf PV of the claim is being deleted.
+// ReportProvisionedTerminating reports that the leaf PV of the claim is being deleted.
 func (s *Observed) ReportProvisionedTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, fmt.Sprintf("volume %q in member %q", s.Placement.Provisioned.Name, s.Member.Registration))
 }

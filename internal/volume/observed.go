@@ -17,20 +17,20 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Observed is one volume, with all that concerns it in the host and in one member. Nil is
-// absent.
+// Observed is one volume, with all related objects in the host and in one member. A nil field
+// means that the object does not exist.
 type Observed struct {
 	Member mirror.Member
-	// Name and UID of the leaf PV: those that Host records, or Leaf has. Without a name, the
-	// observation is of a leaf claim that names no volume.
+	// Name and UID of the leaf PV, from Host or Leaf. Without a name, the observation is of a leaf
+	// claim that names no volume.
 	Name string
 	UID  types.UID
 
-	// Host is the PV of the host that represents the volume. Earlier, only without Host, are
-	// those that represent a leaf PV of the same name and another UID.
+	// Host is the host PV that represents the volume. Earlier, only without Host, are those that
+	// represent a leaf PV of the same name and another UID.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
-	// Twin is another PV of the host that represents the same volume, which somebody created.
+	// Twin is another host PV that represents the same volume, created by somebody else.
 	Twin *corev1.PersistentVolume
 
 	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the
@@ -40,20 +40,19 @@ type Observed struct {
 	Stamp   mirror.Origin
 	Stamped bool
 
-	// Root is the claim of the host that the volume is for: the one that Host is for, else the
-	// one that the leaf claim or the leaf PV was made for. Successor, only without Root, has
-	// its namespace and name, and another UID.
+	// Root is the claim of the host that the volume is for: Host's claim or, without Host, the
+	// root of the leaf claim or the leaf PV. Successor, only without Root, has its namespace and
+	// name, and another UID.
 	Root, Successor *corev1.PersistentVolumeClaim
-	// Claim is the leaf claim of that root, and Origin its stamp, or that of Leaf if there is
-	// none.
+	// Claim is the leaf claim of that root. Origin is its stamp or, without it, that of Leaf.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
-	// Holder is the leaf claim of another root that Leaf is bound to, if an admin freed Host
-	// for Root. HolderRoot is that other root; nil if it is gone.
+	// Holder is the leaf claim of another root to which Leaf is bound, if an admin freed Host for
+	// Root. HolderRoot is that other root; nil if it is gone.
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
-	// Left is a leaf claim that names the volume and is neither Claim nor Holder: its root is
+	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
 	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
@@ -61,41 +60,41 @@ type Observed struct {
 	// the root is bound to a promise that the host does not have.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
-	// NameTaken and SuffixTaken: another PV of the host has the name that Host would have, or
-	// the one with the suffix.
+	// NameTaken and SuffixTaken: another host PV has the name that Host would have, or that name
+	// with the suffix.
 	NameTaken, SuffixTaken bool
-	// Users are the Pods that keep the disk of a promise which goes with its last Pod. What
-	// leaf_pv observes lacks them, whose steps do not depend on them.
+	// Users are the Pods that need the disk of a promise that is released with its last Pod.
+	// leaf_pv's observations lack them, because its steps do not depend on them.
 	Users []corev1.Pod
-	// Unused is since when a promise has no Users; only what root_pv observes has it.
+	// Unused is the time since which a promise has no Users. Only root_pv's observations have it.
 	Unused Unused
 	// Restored: the leaf claim may come from a backup of the member.
 	Restored bool
 
-	// PlacedRegistration is the registration of the other member that the root is placed in, if there is
-	// one; only what root_pvc observes has it.
+	// PlacedRegistration is the registration of the other member in which the root is placed, if
+	// any. Only root_pvc's observations have it.
 	PlacedRegistration string
 
-	// Rules of the member's registration, and the class in the host and the UID of the
-	// namespace of the root or its successor; only what leaf_pv and root_pvc observe has them,
-	// whose steps need them.
+	// Rules of the member's registration, the host's class, and the UID of the root's or its
+	// successor's namespace. Only observations of leaf_pv and root_pvc have them, because their
+	// steps need them.
 	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
-	// Placement is what the member has to say to the claim; nil but for root_pvc.
+	// Placement is the state of the claim in the member. Only root_pvc's observations have it.
 	Placement *Placement
 }
 
-// Unused is for how long no Pod uses a promise.
+// Unused is how long no Pod has used a promise.
 type Unused struct {
-	// Listed: this process has listed the Pods since the promise was marked, For so long ago.
+	// Listed: this process has listed the Pods since the promise was marked, For ago.
 	Listed bool
-	// For that long; Grace is how long it has to be.
+	// For is that time. Grace is how long it must be.
 	For, Grace time.Duration
 }
 
-// UnusedSince is when a promise was marked as unused; nil if it was not. What cannot be parsed
-// was not written by Xylem, and says nothing.
+// UnusedSince returns when a promise was marked as unused, or nil. It ignores a value that does
+// not parse, because Xylem did not write it.
 func (s *Observed) UnusedSince() *time.Time {
 	at, err := time.Parse(time.RFC3339, s.Host.Annotations[v1alpha1.AnnotationUnusedSince])
 	if err != nil {
@@ -112,10 +111,10 @@ func (s *Observed) Claimed() bool {
 // Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
 func (s *Observed) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
 
-// Ours reports whether the leaf PV has anything to do with this host.
+// Ours reports whether the leaf PV is related to this host.
 func (s *Observed) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
 
-// Stale is the leaf claim of a root that is gone; nil if there is none.
+// Stale returns the leaf claim of a root that is gone, or nil.
 func (s *Observed) Stale() *corev1.PersistentVolumeClaim {
 	switch {
 	case s.Left != nil:
@@ -128,15 +127,15 @@ func (s *Observed) Stale() *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// Policy is the reclaim policy that the member gave the leaf PV.
+// Policy returns the leaf PV's original reclaim policy in the member.
 func (s *Observed) Policy() corev1.PersistentVolumeReclaimPolicy {
 	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
-// PlacedIn is the cluster ID of the member that the root, or its successor, is placed in.
+// PlacedIn returns the cluster ID of the member in which the root, or its successor, is placed.
 func (s *Observed) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
 
-// HostRoot is the UID of the claim that the host PV is for; empty if it is free.
+// HostRoot returns the UID of the claim that the host PV is for, or "" if it is free.
 func (s *Observed) HostRoot() types.UID {
 	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
 		return ""
@@ -144,8 +143,8 @@ func (s *Observed) HostRoot() types.UID {
 	return s.Host.Spec.ClaimRef.UID
 }
 
-// Own reports whether the root is bound to this very volume, or about to be, whatever is
-// recorded of its place.
+// Own reports whether the root is, or is about to be, bound to this very volume, whatever its
+// recorded place.
 func (s *Observed) Own() bool {
 	switch {
 	case s.Host == nil:
@@ -156,7 +155,7 @@ func (s *Observed) Own() bool {
 	return s.Root.Spec.VolumeName == s.Host.Name
 }
 
-// Bound reports whether the host has bound the two.
+// Bound reports whether the host has bound root and host PV.
 func (s *Observed) Bound() bool {
 	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
@@ -174,11 +173,12 @@ func (s *Observed) Destroys() bool {
 		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
 }
 
-// StampedForAnother reports whether the leaf PV has the stamp of another root than the host PV
-// is for.
+// StampedForAnother reports whether the leaf PV has the stamp of a root other than the host
+// PV's.
 func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
 
-// MayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
+// MayDelete reports whether the leaf claim may be deleted: its volume must be deleted, or
+// outlives it.
 func (s *Observed) MayDelete() bool {
 	if s.Recreated != nil {
 		return proof.Outlives(s.Recreated, s.Claim)
@@ -196,8 +196,8 @@ func (s *Observed) MayBeMirrored() bool {
 	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
 }
 
-// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may
-// have the volume, or has it already. root_pv may have set the leaf PV to Delete before.
+// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may have
+// the volume or has it already. root_pv may have set the leaf PV to Delete before.
 func (s *Observed) Freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
@@ -205,16 +205,16 @@ func (s *Observed) Freed() bool {
 	return s.StampedForAnother() && !hostpv.Ended(s.Host) && !hostpv.Releasing(s.Host)
 }
 
-// PromisedHere reports whether the volume may fulfil a promise of this member: not one that an
-// admin takes from it.
+// PromisedHere reports whether the volume may fulfill a promise of this member that no admin is
+// taking from it.
 func (s *Observed) PromisedHere() bool {
 	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }
 
-// Promised reports whether the root is bound to its promise, or is to be, and that is not fulfilled
-// by another volume. A promise that is not there is not seen yet, or lost and about to be made
-// again. A host that was restored may have a root that is not bound to its promise yet, or that
-// has none yet.
+// Promised reports whether the root is, or will be, bound to its promise, and no other volume
+// fulfills it. A promise that does not exist is not in the cache yet, or was lost and will be
+// created again. After a restore of the host, a root may not be bound to its promise yet, or
+// may not have one yet.
 func (s *Observed) Promised() bool {
 	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
@@ -223,9 +223,8 @@ func (s *Observed) Promised() bool {
 	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilled(s.Promise)
 }
 
-// HostName of the volume for a claim: the one that the claim names already, if it can be one
-// and is free, so that a claim that lost its volume finds it again, whatever has become of the
-// name that was taken then.
+// HostName returns the host PV's name for a claim. It prefers the name in the claim if that is
+// possible and free, so that a claim that lost its volume finds it again.
 func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
 	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)
@@ -240,8 +239,8 @@ func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Adoptable reports whether a volume that was given up may become that of the claim that asks
-// for it. One that a leaf claim of ours still holds is adopted with it, by root_pvc.
+// Adoptable reports whether a released volume may become that of the claim that requests it.
+// root_pvc adopts one together with its leaf claim, if it has one.
 func (s *Observed) Adoptable() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && hostpv.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
@@ -250,13 +249,13 @@ func (s *Observed) Adoptable() bool {
 		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
 
-// Scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
-// its last Pod.
+// Scratch reports whether the host PV is a promise whose claim exists and whose disk is
+// released with its last Pod.
 func (s *Observed) Scratch() bool {
 	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
 
-// HasFinalizer reports whether the host PV is held.
+// HasFinalizer reports whether the host PV has Xylem's finalizer.
 func (s *Observed) HasFinalizer() bool {
 	return controllerutil.ContainsFinalizer(s.Host, v1alpha1.FinalizerLeafVolume)
 }

@@ -17,8 +17,8 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Mistaken says why the root's volume in the host does not represent this one, although it has,
-// or had, its name: it may be the root's own disk, and nobody is to delete it.
+// Mistaken explains why the root's volume in the host does not represent this one, although it
+// has or had its name. It may be the root's own disk, which nobody must delete.
 func (s *Observed) Mistaken() *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
@@ -35,7 +35,7 @@ func (s *Observed) Mistaken() *mirror.Refusal {
 	return nil
 }
 
-// Elsewhere says why the volume is not the root's: I3.
+// Elsewhere explains why the volume is not the root's (I3).
 func (s *Observed) Elsewhere() string {
 	if s.Own() {
 		return ""
@@ -53,27 +53,27 @@ func (s *Observed) Elsewhere() string {
 	return ""
 }
 
-// ReportSurplus says that the volume is not the one that the claim has.
+// ReportSurplus reports that the volume is not the one that the claim is bound to.
 func (s *Observed) ReportSurplus() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
-// AskedFor reports whether the claim that has the root's name now asks for the volume that the
-// leaf claim still has, and both agree on whose they were.
+// AskedFor reports whether the claim that now has the root's name requests the volume that the
+// leaf claim still has, and both agree on its former owner.
 func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
-// Superseded reports whether a promise that no member has is not its claim's, and never will
-// be. Of one whose claim is gone, the host's PV controller says so.
+// Superseded reports whether a promise that no member has will never be used by its claim. If
+// the claim is gone, the host's PV controller reports that instead.
 func (s *Observed) Superseded() bool {
 	claim := s.Named()
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
 }
 
-// Named is the claim whose name the host PV refers to, whether or not it is the root.
+// Named returns the claim to whose name the host PV refers, whether or not it is the root.
 func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	if s.Root != nil {
 		return s.Root
@@ -81,10 +81,10 @@ func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	return s.Successor
 }
 
-// Wanted reports whether the claim whose name a promise refers to, nil if there is none, has
-// the promise or is still to have it. A claim may get another volume while it is made: one that
-// an admin freed, of the same class. The host's PV controller then releases the promise or,
-// where it is to be retained, takes the UID off its claimRef, and it would be bound to the next
+// Wanted reports whether the claim to whose name a promise refers, or nil, has the promise or
+// should still get it. A claim may be bound to another volume while its promise is created: one
+// of the same class that an admin freed. The host's PV controller then releases the promise or,
+// with policy Retain, removes the UID from its claimRef. It would then be bound to the next
 // claim of that name.
 func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	uid := promise.Spec.ClaimRef.UID
@@ -97,82 +97,82 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 	return uid != "" || promise.Name == hostpv.PromiseName(claim.UID)
 }
 
-// ReportHeldByEarlier says that the volume was replaced while its leaf claim is left.
+// ReportHeldByEarlier reports that the volume was replaced while its leaf claim still exists.
 func (s *Observed) ReportHeldByEarlier() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
 		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
-// ReportReplaced says that the member has another volume of the name.
+// ReportReplaced reports that the member has another volume of the same name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
 		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
-// ReportLost says that the volume is gone from the member.
+// ReportLost reports that the volume is gone from the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)
 }
 
-// ReportTerminating says that the volume is being deleted in the member.
+// ReportTerminating reports that the volume is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
 		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
-// ReportMismatch says that the leaf claim names another volume.
+// ReportMismatch reports that the leaf claim names another volume.
 func (s *Observed) ReportMismatch() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
-// ReportUnstamped says that the leaf PV has lost its stamp.
+// ReportUnstamped reports that the leaf PV has lost its stamp.
 func (s *Observed) ReportUnstamped() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
 		"Ask the member's admin to restore them: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
 
-// ReportInUse says which claim of the member uses the volume.
+// ReportInUse reports which claim of the member uses the volume.
 func (s *Observed) ReportInUse() *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
 		"Xylem does not take it away. Find out whose data it holds; if they belong to this claim, ask the member's admin to delete the other one", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
-// ReportTwins says which two host PVs represent the volume.
+// ReportTwins reports which two host PVs represent the volume.
 func (s *Observed) ReportTwins() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is gone. "+
 		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
-// ReportHolder says which other root the volume is still for.
+// ReportHolder reports which other root still has the volume.
 func (s *Observed) ReportHolder() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
 		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
 }
 
-// ReportClaimLost says that the leaf claim has lost the volume.
+// ReportClaimLost reports that the leaf claim has lost the volume.
 func (s *Observed) ReportClaimLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }
 
-// ReportAttributesFixed says that a VolumeAttributesClass cannot be taken off.
+// ReportAttributesFixed reports that a VolumeAttributesClass cannot be removed.
 func (s *Observed) ReportAttributesFixed() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonModifyUnsupported, "the claim names no VolumeAttributesClass, and its volume in member %q has %q, which Kubernetes does not let anybody take off. "+
 		"Set volumeAttributesClassName to the class that the volume is to have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
 }
 
-// ReportUnsupported says what a reclaim policy is taken for.
+// ReportUnsupported reports how an unsupported reclaim policy is treated.
 func (s *Observed) ReportUnsupported() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
-// ReportKept says why a disk stays that no Pod uses.
+// ReportKept reports why a disk that no Pod uses is kept.
 func (s *Observed) ReportKept() *mirror.Refusal {
 	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
 		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
@@ -181,8 +181,8 @@ func (s *Observed) ReportKept() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
 }
 
-// PlacedElsewhere says that a claim is placed in another member, whose registration's name may
-// not be known.
+// PlacedElsewhere reports that a claim is placed in another member. The name of that member's
+// registration may be unknown.
 func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Refusal {
 	where := fmt.Sprintf("cluster %q, which is not registered", clusterID)
 	if registration != "" {
@@ -191,7 +191,7 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
 }
 
-// ReportElsewhere says which other member has the claim.
+// ReportElsewhere reports which other member has the claim.
 func (s *Observed) ReportElsewhere() *mirror.Refusal {
 	return PlacedElsewhere(s.PlacedIn(), s.PlacedRegistration, s.Member)
 }

@@ -3,18 +3,18 @@ package weigh
 import "fmt"
 
 const (
-	// jsonObject in bytes of memory for each object and null of a JSON document,
-	// which may be one of a list of the largest type of Kubernetes' APIs.
+	// jsonObject is the memory, in bytes, of each object or null of a JSON document. It may be an
+	// element of a list of the largest type in Kubernetes' APIs.
 	jsonObject = 4 << 10
-	// jsonValue for each list, text and number: a header, and what a map or list
-	// takes for it.
+	// jsonValue is the memory of each list, string and number: a header, and its entry in a map or
+	// list.
 	jsonValue = 128
-	// jsonDepth of objects and lists in each other: Kubernetes' own go no deeper
-	// than twenty or so.
+	// jsonDepth is the maximum nesting of objects and lists. Kubernetes' own objects nest about
+	// twenty deep.
 	jsonDepth = 100
 )
 
-// JSON weighs documents as they are read. The zero value is ready for use.
+// JSON weighs documents while they are read. The zero value is ready for use.
 type JSON struct {
 	weight        int64
 	depth         int
@@ -23,9 +23,9 @@ type JSON struct {
 	length        int64
 }
 
-// Weigh takes the next bytes of a document and returns what the document weighs
-// so far, and how long it is. Bytes after its end begin the next document, so it
-// stops there: taken is how many of the bytes belong to this one.
+// Weigh consumes the next bytes of a document, and reports whether the document ended. It stops
+// at the end, because further bytes belong to the next document: taken is the number of bytes
+// consumed.
 func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
 	for i, c := range data {
 		j.length++
@@ -44,7 +44,7 @@ func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
 	return len(data), false, nil
 }
 
-// Weight of the document so far, and its length, both in bytes.
+// Weight returns the weight of the document so far, and its length, both in bytes.
 func (j *JSON) Weight() (weight, length int64) { return j.weight, j.length }
 
 func (j *JSON) character(c byte) {

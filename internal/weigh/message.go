@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// growth of a list that is appended to one by one: the old and the new array,
-	// and what is free at the end of it.
+	// growth accounts for appending to a list one by one: the old and the new array, and the free
+	// space at the end.
 	growth = 3
-	// entry is what a map takes for each of its entries beside key and value.
+	// entry is the overhead, in bytes, of a map entry in addition to key and value.
 	entry = 64
-	// opaque is what a byte of a message takes whose fields are not known: an
-	// empty string of a list is two bytes on the wire.
+	// opaque is the weight of a byte of a message whose fields are unknown. An empty string of a
+	// list takes two bytes on the wire.
 	opaque = growth * int64(16) / 2
-	// pointer to a scalar.
+	// pointer is the weight of a pointer to a scalar.
 	pointer = 16
 )
 
-// message is what decoding a Go type from protobuf takes.
+// message is the cost of decoding a Go type from protobuf.
 type message struct {
 	size   int64
 	fields []*field // by number
 }
 
-// field is what each occurrence of a field takes, beside what is in it.
+// field is the cost of each occurrence of a field, in addition to its content.
 type field struct {
-	// each occurrence, and each byte of it.
+	// each is the cost of an occurrence, and byte that of each of its bytes.
 	each, byte int64
-	// message that the field holds, nil for scalars.
+	// message returns the message that the field holds. It is nil for scalars.
 	message func() *message
 	// wrapped: it may hold a document of its own.
 	wrapped bool
@@ -46,7 +46,7 @@ func (m *message) field(number protowire.Number) *field {
 	return m.fields[number]
 }
 
-// messages are those that were compiled, by their type.
+// messages has the compiled messages by type.
 var messages sync.Map
 
 func messageOf[T any]() *message { return compiled(reflect.TypeFor[T]()) }
@@ -61,8 +61,8 @@ func compiled(t reflect.Type) *message {
 	return m.(*message) //nolint:errcheck // nothing else is stored
 }
 
-// compile reads the numbers of a type's fields from their tags, which the
-// generated decoders are made with as well.
+// compile reads the field numbers of a type from its struct tags, which are those of the
+// generated decoders.
 func compile(t reflect.Type) *message {
 	m := &message{size: int64(t.Size())} //nolint:gosec // of a type
 	for i := range t.NumField() {
@@ -88,8 +88,8 @@ func compile(t reflect.Type) *message {
 	return m
 }
 
-// opaqueFields are of types that decode themselves, such as quantities and times,
-// from a field or two.
+// opaqueFields are the fields of types that decode themselves from one or two fields, such as
+// quantities and times.
 var opaqueFields = []*field{nil, {byte: opaque}, {byte: opaque}, {byte: opaque}}
 
 func fieldOf(t reflect.Type, repeated bool) *field {
@@ -122,7 +122,7 @@ func fieldOf(t reflect.Type, repeated bool) *field {
 	return valueOf(t)
 }
 
-// valueOf is a field that holds a value of a type in place.
+// valueOf returns a field that holds a value of the type inline.
 func valueOf(t reflect.Type) *field {
 	switch t.Kind() { //nolint:exhaustive // the rest are scalars
 	case reflect.Struct:
@@ -142,7 +142,7 @@ func valueOf(t reflect.Type) *field {
 	return &field{}
 }
 
-// entryOf is the message that carries one entry of a map: key and value.
+// entryOf returns the message of one map entry: key and value.
 func entryOf(t reflect.Type) *message {
 	if m, ok := messages.Load(t); ok {
 		return m.(*message) //nolint:errcheck // nothing else is stored

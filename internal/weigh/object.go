@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Object is about how many bytes of memory an object takes, and what it points
-// to. What it shares with others counts in full.
+// Object returns the approximate memory, in bytes, of an object and everything that it points
+// to. Values that it shares with other objects count in full.
 func Object(object any) int64 {
 	v := reflect.ValueOf(object)
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -18,8 +18,8 @@ func Object(object any) int64 {
 	return 0
 }
 
-// flat are types of which nothing is behind a pointer; of the last two, nothing
-// that belongs to the value alone, or that is worth counting.
+// flat has the types that contain no pointers. time.Time and Quantity count as flat, because
+// what they point to is shared or negligible.
 var flat = func() *sync.Map {
 	known := &sync.Map{}
 	known.Store(reflect.TypeFor[time.Time](), true)
@@ -46,7 +46,7 @@ func isFlat(t reflect.Type) bool {
 	return is
 }
 
-// behind is what a value points to.
+// behind returns the memory that a value points to.
 func behind(v reflect.Value) int64 {
 	if isFlat(v.Type()) {
 		return 0

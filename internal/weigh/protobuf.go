@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// magic begins each protobuf document of Kubernetes
+// magic is the prefix of each protobuf document of Kubernetes
 // (k8s.io/apimachinery/pkg/runtime/serializer/protobuf).
 var magic = []byte("k8s\x00")
 
-// The fields of runtime.Unknown, which wraps each document, and of its TypeMeta.
+// Field numbers of runtime.Unknown, which wraps each document, and of its TypeMeta.
 const (
 	unknownTypeMeta = protowire.Number(1)
 	unknownRaw      = protowire.Number(2)
@@ -24,31 +24,31 @@ const (
 )
 
 var (
-	// ErrMalformed is of an answer that is not what its content type says.
+	// ErrMalformed is returned if a response does not match its content type.
 	ErrMalformed = errors.New("the answer is malformed")
-	// ErrTooLarge is of an answer that would take more memory than it may.
+	// ErrTooLarge is returned if a response would take more memory than its limit.
 	ErrTooLarge = errors.New("the answer is too large")
 )
 
-// Kinds creates an empty object of a kind that the client decodes, as a
-// runtime.Scheme's New does; an error for all others.
+// Kinds creates an empty object of a kind that the client decodes, as New of a runtime.Scheme
+// does. It returns an error for other kinds.
 type Kinds func(schema.GroupVersionKind) (runtime.Object, error)
 
-// scale weighs one document; left is what it may still weigh.
+// scale weighs one document. left is the rest of the limit.
 type scale struct {
 	kinds Kinds
 	left  int64
 }
 
-// Protobuf is how many bytes of memory a document takes at most when a client
-// decodes it: ErrTooLarge if more than limit, ErrMalformed if it is no document,
+// Protobuf returns an upper bound of the memory, in bytes, that a document takes when a client
+// decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is no document,
 // or of a kind that the client does not decode.
 func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
 }
 
-// Event is Protobuf of one frame of a watch, which is an event that is not
-// wrapped, with an object that is.
+// Event is like Protobuf, for one frame of a watch: an event that is not wrapped, with an
+// object that is.
 func Event(kinds Kinds, frame []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error {
 		if err := s.add(int64(len(frame))); err != nil {
@@ -71,7 +71,7 @@ func (s *scale) add(cost int64) error {
 	return nil
 }
 
-// document weighs a wrapped object, of the kind that it names.
+// document weighs a wrapped object, of the kind in its TypeMeta.
 func (s *scale) document(data []byte) error {
 	if !bytes.HasPrefix(data, magic) {
 		return fmt.Errorf("%w: no protobuf of Kubernetes", ErrMalformed)
@@ -86,7 +86,7 @@ func (s *scale) document(data []byte) error {
 	}
 	object, err := s.kinds(kind)
 	if err != nil {
-		return fmt.Errorf("%w: kind %q was not asked for", ErrMalformed, kind.Kind)
+		return fmt.Errorf("%w: kind %q was not requested", ErrMalformed, kind.Kind)
 	}
 	into := messageOfObject(object)
 	if err := s.add(into.size); err != nil {
@@ -100,8 +100,7 @@ func (s *scale) document(data []byte) error {
 	})
 }
 
-// kindOf reads the TypeMeta of a wrapped object. Where a field is repeated, the
-// last one counts.
+// kindOf reads the TypeMeta of a wrapped object. If a field is repeated, the last one counts.
 func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	var apiVersion, kind string
 	err := fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
@@ -122,7 +121,7 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	return schema.FromAPIVersionAndKind(apiVersion, kind), err
 }
 
-// message weighs what a message points to; its own size is counted by its parent.
+// message weighs the fields of a message. The caller counts the size of the message itself.
 func (s *scale) message(data []byte, m *message) error {
 	return fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
 		f := m.field(number)
@@ -144,8 +143,8 @@ func (s *scale) message(data []byte, m *message) error {
 	})
 }
 
-// fields calls visit with each field of a message; value is empty unless the
-// field is length-delimited.
+// fields calls visit for each field of a message. value is empty unless the field is
+// length-delimited.
 func fields(data []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)

@@ -21,7 +21,7 @@ import (
 
 const plenty = 1 << 40
 
-// wrap makes a document of a raw object, as API servers do.
+// wrap wraps a raw object into a document, as API servers do.
 func wrap(kind string, raw []byte) []byte {
 	typeMeta := protowire.AppendTag(nil, typeMetaVersion, protowire.BytesType)
 	typeMeta = protowire.AppendString(typeMeta, "v1")
@@ -33,7 +33,7 @@ func wrap(kind string, raw []byte) []byte {
 	return append(bytes.Clone(magic), message2(unknownTypeMeta, typeMeta, unknownRaw, raw)...)
 }
 
-// message2 is a message of two fields that are length-delimited.
+// message2 returns a message of two length-delimited fields.
 func message2(first protowire.Number, a []byte, second protowire.Number, b []byte) []byte {
 	return append(nested(first, a), nested(second, b)...)
 }
@@ -44,7 +44,7 @@ func nested(number protowire.Number, value []byte) []byte {
 
 func repeat(what []byte, times int) []byte { return bytes.Repeat(what, times) }
 
-// pod is one as members have them.
+// pod returns a typical Pod of a member.
 func pod(name string) *corev1.Pod {
 	quantity := resource.MustParse("100m")
 	list := corev1.ResourceList{corev1.ResourceCPU: quantity, corev1.ResourceMemory: resource.MustParse("128Mi")}
@@ -89,7 +89,7 @@ func decode(data []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// documents are answers that take far more memory than bytes, and some that do not.
+// documents returns responses, some of which take far more memory than bytes on the wire.
 func documents(t *testing.T) map[string][]byte {
 	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	for i := range 500 {
@@ -131,8 +131,8 @@ func documents(t *testing.T) map[string][]byte {
 	}
 }
 
-// No document takes more memory than it was weighed at, or its objects would be more
-// than what a member may take.
+// A decoded document never takes more memory than its weight. Otherwise, a member's objects
+// could exceed its limit.
 func TestProtobuf(t *testing.T) {
 	for name, document := range documents(t) {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestProtobuf(t *testing.T) {
 			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("with a limit below its weight: %v", err)
 			}
-			// As the object of an event.
+			// The same document, as the object of an event.
 			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
 			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
 				t.Errorf("in an event it weighs %d, error %v", within, err)
@@ -163,7 +163,7 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// Nothing that cannot be weighed is decoded.
+// A document that cannot be weighed is rejected.
 func TestMalformed(t *testing.T) {
 	for name, document := range map[string][]byte{
 		"nothing":                {},
@@ -182,7 +182,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// The same in JSON: of objects, lists, nulls and texts.
+// The same for JSON: objects, lists, nulls and strings.
 func TestJSON(t *testing.T) {
 	marshalled, err := json.Marshal(pod("web"))
 	if err != nil {
@@ -231,7 +231,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// What an empty object of JSON is weighed at covers the largest type in any list.
+// The weight of an empty JSON object covers the largest type in any list.
 func TestJSONObjectCoversAllTypes(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)

@@ -1,5 +1,5 @@
-// Package wording reads what other programs report only as text: answers without a reason
-// or a field. Nothing else does (test/wording), and it never reads what Xylem itself wrote.
-// Each function names the source of the text, which is no API: if a release changes it, the
-// function reports nothing.
+// Package wording parses texts of other programs that report a fact only as text, without a
+// reason or a field. No other package does that (test/wording), and this one never parses
+// Xylem's own texts. Each function names the source of the text. Such texts are no API: if a
+// release changes one, the function no longer matches it.
 package wording

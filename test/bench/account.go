@@ -10,15 +10,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// account is what the manager had asked of each cluster when it was opened, and
-// what it had used.
+// account has the manager's requests to each cluster, and its resource usage, at the time when
+// it was opened.
 type account struct {
 	r     *rig
 	marks map[string]controlplane.Mark
 	metrics
 }
 
-// clustersOf Xylem, the native one left out.
+// clustersOf returns the clusters that Xylem uses, without the native one.
 func (r *rig) clustersOf() []*controlplane.Cluster {
 	all := []*controlplane.Cluster{r.x.Fleet.Host}
 	for i := range r.members {
@@ -42,14 +42,14 @@ func (r *rig) open(ctx context.Context) (account, error) {
 	return a, err
 }
 
-// Count of requests of one kind.
+// Count is the number of requests of one kind.
 type Count struct {
 	// Side is host or members.
 	Side string `json:"side"`
 	Verb string `json:"verb"`
-	// DryRun: only to be checked.
+	// DryRun requests change nothing.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Resource, with the subresource; events carry what they are about.
+	// Resource, with the subresource. Events include the kind that they are about.
 	Resource string  `json:"resource"`
 	Number   int     `json:"number"`
 	Refused  int     `json:"refused,omitempty"`
@@ -60,12 +60,12 @@ func (c Count) write() bool {
 	return controlplane.Request{Verb: c.Verb, DryRun: c.DryRun}.Write()
 }
 
-// ofPod: of the Pod, rather than the volume.
+// ofPod reports whether the requests are for the Pod rather than the volume.
 func (c Count) ofPod() bool {
 	return strings.HasPrefix(c.Resource, "pods") || c.Resource == "events (pod)"
 }
 
-// shared requests are made at intervals, whatever the number of volumes.
+// shared reports whether the requests are made at intervals, whatever the number of volumes.
 func (c Count) shared() bool {
 	switch c.Resource {
 	case "leases", "clusterregistrations", "clusterregistrations/status", "nodes", "nodes/status", "csistoragecapacities", "namespaces":
@@ -74,14 +74,14 @@ func (c Count) shared() bool {
 	return false
 }
 
-// close adds to a run what the manager has asked and used since.
+// close adds the manager's requests and usage since the account was opened to a run.
 func (a account) close(ctx context.Context, run *Run) error {
 	m, err := a.r.metrics(ctx)
 	if err != nil {
 		return err
 	}
 	if run.Values[restarts] > 0 {
-		a.metrics = metrics{} // what is known is of the process that runs now
+		a.metrics = metrics{} // metrics are of the current process only
 	}
 	run.CPUSeconds, run.PeakMiB = m.cpu()-a.cpu(), a.r.peak()/(1<<20)
 	run.Reconciles = map[string]float64{}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// creators make objects side by side where as many as possible are created at once.
+	// creators is the number of workers that create objects at maximum speed.
 	creators = 16
-	// late is how many objects may still be on their way when the next is due.
+	// late is how many objects may still be in creation when the next one is due.
 	late = 256
 )
 
@@ -28,13 +28,13 @@ var (
 	grownSize = resource.MustParse("2Gi")
 )
 
-// batch is claims with a Pod each.
+// batch is a number of claims with a Pod each.
 type batch struct {
 	namespace, class string
 	claims           int
-	// rate a second; 0: at once.
+	// rate per second; 0 means all at once.
 	rate float64
-	// nodes, if any, that the Pods ask for by the label hostname.
+	// nodes, if any, that the Pods select with the hostname label.
 	nodes []string
 }
 
@@ -51,8 +51,7 @@ func (b batch) pod(i int) *corev1.Pod {
 	return pod
 }
 
-// apply makes all claims and Pods in a cluster, and returns when each claim was
-// asked for.
+// apply creates all claims and Pods in a cluster, and returns when each claim was requested.
 func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked map[string]time.Time, err error) {
 	asked = make(map[string]time.Time, b.claims)
 	var mu sync.Mutex
@@ -71,7 +70,7 @@ func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked ma
 	return asked, err
 }
 
-// atOnce calls do for each of so many, with a few workers as fast as they can.
+// atOnce calls do n times, with a few workers, as fast as possible.
 func atOnce(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
@@ -81,7 +80,7 @@ func atOnce(ctx context.Context, n int, do func(context.Context, int) error) err
 	return group.Wait()
 }
 
-// pace calls do for each of the batch: at its rate, whatever the calls take, or at once.
+// pace calls do for each element of the batch: at the batch's rate, or all at once.
 func (b batch) pace(ctx context.Context, do func(context.Context, int) error) error {
 	if b.rate == 0 {
 		return atOnce(ctx, b.claims, do)
@@ -103,8 +102,8 @@ func (b batch) pace(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// remove deletes the batch's Pods and claims that are in a cluster, one by one: a
-// collection of thousands takes longer than the API server gives a request.
+// remove deletes the batch's Pods and claims in a cluster one by one, because deleting a
+// collection of thousands exceeds the API server's request timeout.
 func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
 	core := client.CoreV1()
 	for _, kind := range []struct {
@@ -126,7 +125,7 @@ func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// ofPods has times by the names of claims instead of their Pods.
+// ofPods converts times by Pod name to times by claim name.
 func ofPods(times map[string]time.Time) map[string]time.Time {
 	named := make(map[string]time.Time, len(times))
 	for name, at := range times {

@@ -16,7 +16,7 @@ import (
 const (
 	partChurn = "churn"
 	partRest  = "at rest after it"
-	// samplesOfChurn is how often memory is looked at while claims come and go.
+	// samplesOfChurn is the number of times that memory is sampled during churn.
 	samplesOfChurn = 40
 )
 
@@ -31,8 +31,8 @@ const (
 	restWatches  = "watches begun at rest"
 )
 
-// churn makes, grows and deletes claims at a steady rate, and looks at memory; then
-// at what is done when it stops.
+// churn creates, grows and deletes claims at a steady rate and samples memory. Then it measures
+// the manager at rest.
 func (b *bench) churn(ctx context.Context) error {
 	r, err := b.clusters(ctx, 2)
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *bench) churn(ctx context.Context) error {
 	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
 	run.finish(r, asked, r.host.times(bound, c.namespace))
 	r.forget(c.namespace)
-	if err := r.counted(ctx, r.members); err != nil { // those that hold the namespace
+	if err := r.counted(ctx, r.members); err != nil { // the claims that keep the namespace
 		return err
 	}
 	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
@@ -86,7 +86,7 @@ func mean(points [][2]float64) float64 {
 	return sum / float64(max(1, len(points)))
 }
 
-// sample looks at the heap until it is stopped.
+// sample samples the heap until it is stopped.
 func (r *rig) sample(ctx context.Context, run *Run, begin time.Time, stop <-chan struct{}) error {
 	ticker := time.NewTicker(max(time.Second, r.b.churnFor/samplesOfChurn))
 	defer ticker.Stop()
@@ -110,8 +110,8 @@ func (r *rig) sample(ctx context.Context, run *Run, begin time.Time, stop <-chan
 	}
 }
 
-// lives makes the claims and Pods at the batch's rate; each is grown once its Pod
-// runs, and deleted once it has grown.
+// lives creates the claims and Pods at the batch's rate. It grows each claim once its Pod runs,
+// and deletes it once it has grown.
 func (b batch) lives(ctx context.Context, r *rig) (map[string]time.Time, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	var asked map[string]time.Time
@@ -137,12 +137,11 @@ func (b batch) lives(ctx context.Context, r *rig) (map[string]time.Time, error) 
 	return asked, group.Wait()
 }
 
-// each does something for each claim of a batch, once it is among those that ready
-// returns.
+// each calls do for each claim of a batch once ready returns it.
 func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Time, do func(context.Context, int) error) error {
 	done := make([]bool, b.claims)
 	count := 0
-	var failed error // the last one; it is tried again
+	var failed error // the last error; it is retried
 	err := r.await(ctx, "come and gone", b.claims, func() int {
 		there := ready()
 		for i := range b.claims {
@@ -162,7 +161,7 @@ func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Ti
 	return nil
 }
 
-// atRest measures what the manager does when nothing is asked of it.
+// atRest measures what the manager does while no object changes.
 func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	if err := r.settle(ctx); err != nil {
 		return err

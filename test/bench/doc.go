@@ -1,6 +1,5 @@
-// Command bench measures Xylem on real control planes: what going through two
-// clusters costs beside one. Each figure stands beside its yardsticks, taken in the
-// same run: native (the same claims and Pods in one cluster, no Xylem), floor (the
-// bare PV controller, binding volumes that are there) and driver (the same objects,
-// put into host and members by a script). See README.md.
+// Command bench measures Xylem on real control planes: the cost of two clusters compared with
+// one. Each figure is compared with yardsticks from the same run: native (the same claims and
+// Pods in one cluster without Xylem), floor (only the PV controller, binding existing volumes)
+// and driver (a script that creates the same objects in host and members). See README.md.
 package main

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Goal is one of the goals, and how it was met.
+// Goal is one of the goals, with its result.
 type Goal struct {
 	Name     string  `json:"name"`
 	Limit    string  `json:"limit"`
@@ -34,7 +34,7 @@ const (
 	maxOfDriver    = 1.3
 	maxCreate      = 6.0 // writes for each volume
 	maxDelete      = 4.0
-	maxProbes      = 1.05 // for each member in 10 s: one, and the last may fall in
+	maxProbes      = 1.05 // for each member in 10 s: one, and one at the edge of the interval
 	maxHeapEach    = 10.0 // KiB for each volume
 	maxHeapMember  = 8.0  // MiB for each idle member
 	maxRestart     = 20.0 // s
@@ -43,7 +43,7 @@ const (
 	burstOfTheGoal = 1000
 )
 
-// figures of all repeats of a part: their median, with the spread.
+// figures returns the median and the spread of a figure over all repeats of a part.
 func (r *report) figures(runs []*Run, of func(*Run) (float64, bool)) (median float64, text string, ok bool) {
 	var all []float64
 	for _, run := range runs {
@@ -71,8 +71,8 @@ func value(name string) func(*Run) (float64, bool) {
 	return func(run *Run) (float64, bool) { v, ok := run.Values[name]; return v, ok }
 }
 
-// beside makes a figure of each run and the run of another part in the same repeat
-// and of the same size.
+// beside computes a figure from each run and the run of another part in the same repeat with
+// the same size.
 func (r *report) beside(scenario, part, other string, of func(run, other *Run) float64) func(*Run) (float64, bool) {
 	return func(run *Run) (float64, bool) {
 		for _, o := range r.find(scenario, other) {
@@ -84,7 +84,7 @@ func (r *report) beside(scenario, part, other string, of func(run, other *Run) f
 	}
 }
 
-// judge holds what was measured against the goals.
+// judge compares the measurements with the goals.
 func (r *report) judge() []Goal {
 	var goals []Goal
 	atMost := func(name string, limit float64, unit string, runs []*Run, of func(*Run) (float64, bool)) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// scenario is what can be measured, by the name on the command line.
+// scenario is a measurement, with its name on the command line.
 type scenario struct {
 	name string
 	run  func(*bench, context.Context) error
@@ -25,13 +25,13 @@ type scenario struct {
 var scenarios = []scenario{
 	{latencyName, (*bench).latency},
 	{burstName, (*bench).bursts},
-	{churnName, (*bench).churn}, // in the clusters of the last burst, if it has two members
+	{churnName, (*bench).churn}, // reuses the clusters of the last burst, if it has two members
 	{isolationName, (*bench).isolation},
 	{scaleName, (*bench).scale},
 }
 
 func main() {
-	log.SetLogger(logr.Discard()) // clients are to say nothing of their own
+	log.SetLogger(logr.Discard()) // disable the logs of clients
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	b := &bench{settings: s, begun: time.Now()}
 	if s.quick {
-		b.proxied = memberName(s.apart - 1) // no others have to be started for isolation
+		b.proxied = memberName(s.apart - 1) // so that isolation needs no other clusters
 	}
 	b.report = newReport(ctx, s)
 	b.say("%s", b.report.headline())
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 		if err := part.run(b, ctx); err != nil {
 			failed = fmt.Errorf("%s: %w", part.name, err)
 		}
-		// What was measured is kept, whatever comes next.
+		// Keep the results even if a later scenario fails.
 		failed = errors.Join(failed, b.report.write(s.out))
 	}
 	failed = errors.Join(failed, b.close(context.WithoutCancel(ctx)))
@@ -78,8 +78,8 @@ type bench struct {
 	settings
 	begun  time.Time
 	report *report
-	now    *rig // the clusters that run at present
-	// proxied is the member, if any, that is reached through its proxy.
+	now    *rig // the current clusters
+	// proxied is the member, if any, that the manager reaches through a proxy.
 	proxied string
 }
 

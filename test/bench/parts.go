@@ -23,13 +23,13 @@ const (
 	partDriver  = "driver"
 	partMirror  = "mirror"
 	partPromise = "promise"
-	partDelete  = " delete" // after a mode
+	partDelete  = " delete" // appended to a mode
 )
 
-// restarts of a manager that ended by itself.
+// restarts counts how often the manager was restarted after it exited by itself.
 const restarts = "times that the manager was started again"
 
-// What times are between.
+// Names of measured times, by their start and end.
 const (
 	askedBound     = "claim created to Bound"
 	askedLeafRuns  = "created to leaf Pod running"
@@ -39,14 +39,14 @@ const (
 	askedGone      = "deleted to volume gone"
 )
 
-// part is what one part of a scenario is measured with.
+// part is the configuration of one part of a scenario.
 type part struct {
 	scenario string
 	repeat   int
 	claims   int
 	rate     float64
-	nodes    []string // in the host; nil: any
-	// meanwhile, if any, begins and ends what continues while Xylem is measured.
+	nodes    []string // in the host; nil means any
+	// meanwhile, if not nil, starts and stops a disturbance during the measurement.
 	meanwhile func(on bool) error
 }
 
@@ -56,7 +56,7 @@ func (p part) run(r *rig, name string) *Run {
 	return run
 }
 
-// disturb begins, or ends, what continues meanwhile.
+// disturb starts or stops the disturbance.
 func (p part) disturb(on bool) error {
 	if p.meanwhile == nil {
 		return nil
@@ -64,8 +64,8 @@ func (p part) disturb(on bool) error {
 	return p.meanwhile(on)
 }
 
-// finish works out what a run took: from when claims were asked for to when they
-// were bound, in the same cluster.
+// finish computes the duration of a run: from the request of each claim to its binding, in the
+// same cluster.
 func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
 	first, seconds := span(asked, boundAt)
 	run.Seconds, run.Rate = seconds, float64(len(boundAt))/seconds
@@ -76,13 +76,13 @@ func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
 	r.b.report.add(run)
 }
 
-// mirrored measures Xylem: the claims and Pods, then their end.
+// mirrored measures Xylem: the creation of the claims and Pods, and then their deletion.
 func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	b := batch{namespace: sharedSpace, class: classMirror, claims: p.claims, rate: p.rate, nodes: p.nodes}
 	if mode == partPromise {
 		b.class = classPromise
 		for i := range r.members {
-			b.nodes = append(b.nodes, nodeName(i)) // else the scheduler may choose a node of the host
+			b.nodes = append(b.nodes, nodeName(i)) // otherwise, the scheduler may choose a node of the host
 		}
 	}
 	run := p.run(r, mode)
@@ -122,7 +122,7 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	return r.unmirrored(ctx, p, mode, b)
 }
 
-// unmirrored measures the end of Xylem's claims and Pods.
+// unmirrored measures the deletion of Xylem's claims and Pods.
 func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) error {
 	run := p.run(r, mode+partDelete)
 	books, err := r.open(ctx)
@@ -159,7 +159,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	return nil
 }
 
-// yardstick native: the claims and Pods in one cluster that has no Xylem.
+// yardNative measures the yardstick native: the claims and Pods in one cluster without Xylem.
 func (r *rig) yardNative(ctx context.Context, p part) error {
 	b := batch{class: classMember, claims: p.claims, rate: p.rate}
 	var err error
@@ -189,8 +189,8 @@ func (r *rig) yardNative(ctx context.Context, p part) error {
 	return nil
 }
 
-// yardstick floor: claims for which volumes wait, and nothing but the PV
-// controller to bind them.
+// yardFloor measures the yardstick floor: claims whose volumes exist, so that only the PV
+// controller has to bind them.
 func (r *rig) yardFloor(ctx context.Context, p part) error {
 	b := batch{class: "", claims: p.claims, rate: p.rate}
 	var err error
@@ -220,7 +220,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	return r.clear(ctx, b, views{r.native})
 }
 
-// due is when a batch's claim was to be created, after its beginning.
+// due returns when a batch's claim is created, relative to the beginning.
 func (r *rig) due(b batch, i int) time.Duration {
 	if b.rate == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (r *rig) due(b batch, i int) time.Duration {
 	return time.Duration(float64(i) / b.rate * float64(time.Second))
 }
 
-// volume creates a PV for a claim, which is nobody's to provision or to delete.
+// volume creates a PV for a claim that no provisioner creates or deletes.
 func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolumeClaim, kind string) error {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -251,7 +251,7 @@ func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolum
 	return nil
 }
 
-// clear removes what a yardstick made, PVs included.
+// clear deletes the objects of a yardstick, including PVs.
 func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	if err := b.remove(ctx, in[0].client); err != nil {
 		return err
@@ -278,8 +278,8 @@ func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	return nil
 }
 
-// yardstick driver: the same objects, put into host and members directly; Pods run
-// in both, since nobody carries their status up. The manager does not run.
+// yardDriver measures the yardstick driver: a script creates the same objects in host and
+// members. Pods run in both, because nobody mirrors their status. The manager does not run.
 func (r *rig) yardDriver(ctx context.Context, p part) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (r *rig) yardDriver(ctx context.Context, p part) error {
 	return r.restart(ctx)
 }
 
-// drive makes the objects of one claim: in the host, and in one of the members.
+// drive creates the objects of one claim in the host and in one of the members.
 func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -352,8 +352,8 @@ func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
 	return group.Wait()
 }
 
-// restart starts the manager, unless it runs, and waits until it is at rest and members
-// take Pods.
+// restart starts the manager, unless it runs, and waits until it is at rest and members accept
+// Pods.
 func (r *rig) restart(ctx context.Context) error {
 	if err := r.x.Manager.Start(ctx); err != nil {
 		return err
@@ -364,7 +364,7 @@ func (r *rig) restart(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// The node controller's, when nobody had renewed the node's lease.
+			// The node controller adds them while nobody renews the node's Lease.
 			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != v1alpha1.DefaultTaintKey }) {
 				return fmt.Errorf("it has the taints %v", node.Spec.Taints)
 			}
@@ -377,8 +377,7 @@ func (r *rig) restart(ctx context.Context) error {
 	return err
 }
 
-// kept does something, and meanwhile starts the manager again whenever it ends by itself,
-// as its Deployment would.
+// kept calls do, and meanwhile restarts the manager whenever it exits, as its Deployment would.
 func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
 	keeping, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// report is all that was measured, and on what.
+// report has all results, and the machine that they are from.
 type report struct {
 	Date     time.Time         `json:"date"`
 	Commit   string            `json:"commit"`
@@ -53,7 +53,7 @@ func newReport(ctx context.Context, s settings) *report {
 	}
 }
 
-// commit of the source that is measured.
+// commit returns the commit of the measured source.
 func commit(ctx context.Context) string {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -66,7 +66,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// ofFile is the first value of a key in a file of the kernel's.
+// ofFile returns the first value of a key in a file of the kernel.
 func ofFile(path, key string) string {
 	content, err := os.ReadFile(path) //nolint:gosec // named above
 	if err != nil {
@@ -82,7 +82,7 @@ func ofFile(path, key string) string {
 
 func (r *report) add(run *Run) { r.Runs = append(r.Runs, run) }
 
-// find the runs of a part.
+// find returns the runs of a part.
 func (r *report) find(scenario, part string) (found []*Run) {
 	for _, run := range r.Runs {
 		if run.Scenario == scenario && run.Part == part {
@@ -92,7 +92,7 @@ func (r *report) find(scenario, part string) (found []*Run) {
 	return found
 }
 
-// headline reports on what, and by what limits.
+// headline describes the machine and the limits.
 func (r *report) headline() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "commit %s, %s\n", r.Commit, r.Date.Format(time.RFC3339))
@@ -113,7 +113,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// text is all of it for people.
+// text returns the report for people.
 func (r *report) text() string {
 	r.Goals = r.judge()
 	var out bytes.Buffer
@@ -170,8 +170,8 @@ func (r *report) times() [][]string {
 	return rows
 }
 
-// requests of the first repeat of each part; the others cost the same, and are in
-// the JSON.
+// requests returns a table of the first repeat of each part. The JSON has the others, whose
+// cost is the same.
 func (r *report) requests() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "SIDE", "VERB", "RESOURCE", "EACH", "REFUSED"}}
 	for _, run := range r.Runs {
@@ -188,7 +188,7 @@ func (r *report) requests() [][]string {
 	return rows
 }
 
-// reconciles of the first repeat of each part, by controller: what enqueues the manager.
+// reconciles returns a table of the first repeat of each part, by controller.
 func (r *report) reconciles() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "CONTROLLER", "EACH"}}
 	for _, run := range r.Runs {
@@ -225,7 +225,7 @@ func (r *report) goals() [][]string {
 func (r *report) jsonPath(dir string) string { return filepath.Join(dir, "results.json") }
 func (r *report) textPath(dir string) string { return filepath.Join(dir, "results.txt") }
 
-// write writes JSON and text.
+// write writes the report as JSON and text.
 func (r *report) write(dir string) error {
 	text := r.text()
 	content, err := json.MarshalIndent(r, "", " ")
@@ -233,7 +233,7 @@ func (r *report) write(dir string) error {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make the directory of results: %w", err)
+		return fmt.Errorf("create the directory of results: %w", err)
 	}
 	for path, content := range map[string][]byte{r.jsonPath(dir): content, r.textPath(dir): []byte(text)} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {

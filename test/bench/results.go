@@ -14,29 +14,29 @@ type Run struct {
 	Repeat   int    `json:"repeat"`
 	Claims   int    `json:"claims"`
 	Members  int    `json:"members"`
-	// Load of the machine when the run began: what else it had to do.
+	// Load is the load average of the machine when the run began.
 	Load string `json:"load"`
-	// Busy is how many processors were, on average, from the first claim until all was
-	// done: close to all that there are, the machine is what is measured.
+	// Busy is the average number of busy CPUs from the first claim to the end. If it is close to
+	// the number of CPUs, the machine is the bottleneck.
 	Busy float64 `json:"busy,omitempty"`
 	busy *busy
-	// Seconds from the first claim to the last Bound, and Rate from both.
+	// Seconds from the first claim to the last one bound, and Rate derived from it.
 	Seconds float64 `json:"seconds,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
-	// Times by what they are between, in milliseconds.
+	// Times by their start and end, in milliseconds.
 	Times map[string]Distribution `json:"times,omitempty"`
-	// Requests of the manager's.
+	// Requests of the manager.
 	Requests []Count `json:"requests,omitempty"`
 	// Reconciles for each claim, by controller.
 	Reconciles map[string]float64 `json:"reconciles,omitempty"`
 	CPUSeconds float64            `json:"cpuSeconds,omitempty"`
 	PeakMiB    float64            `json:"peakMiB,omitempty"`
-	// Values that only this scenario has, and Series of them over seconds.
+	// Values that only this scenario has, and Series of values over time in seconds.
 	Values map[string]float64      `json:"values,omitempty"`
 	Series map[string][][2]float64 `json:"series,omitempty"`
 }
 
-// writes for each claim that pick chooses.
+// writes returns the number of selected writes for each claim.
 func (r *Run) writes(pick func(Count) bool) (each float64) {
 	for _, c := range r.Requests {
 		if c.write() && !c.shared() && pick(c) {
@@ -82,8 +82,8 @@ func distribution(samples []time.Duration) Distribution {
 	return d
 }
 
-// between two stages of the same objects, where both were seen. What was seen in
-// the other order, since two watches are not one, took no time.
+// between returns the time between two stages of the same objects, where both were seen. It
+// counts stages that were seen in reverse order, by different watches, as zero.
 func between(from, to map[string]time.Time) Distribution {
 	var samples []time.Duration
 	for name, end := range to {
@@ -94,7 +94,7 @@ func between(from, to map[string]time.Time) Distribution {
 	return distribution(samples)
 }
 
-// span from the first of some times to the last of others.
+// span returns the first of some times, and the seconds until the last of others.
 func span(from, to map[string]time.Time) (first time.Time, seconds float64) {
 	var last time.Time
 	for _, at := range from {
@@ -110,7 +110,7 @@ func span(from, to map[string]time.Time) (first time.Time, seconds float64) {
 	return first, last.Sub(first).Seconds()
 }
 
-// progress is how many there were after how many seconds, at most 200 points.
+// progress returns how many there were after how many seconds, with at most 200 points.
 func progress(first time.Time, times map[string]time.Time) [][2]float64 {
 	all := make([]time.Time, 0, len(times))
 	for _, at := range times {
@@ -125,7 +125,7 @@ func progress(first time.Time, times map[string]time.Time) [][2]float64 {
 	return points
 }
 
-// median, least and most of some figures.
+// spread returns median, minimum and maximum.
 func spread(figures []float64) (median, least, most float64) {
 	if len(figures) == 0 {
 		return 0, 0, 0

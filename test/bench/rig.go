@@ -23,44 +23,46 @@ import (
 )
 
 const (
-	// nativeName is the cluster that has no Xylem.
+	// nativeName is the cluster without Xylem.
 	nativeName = "native"
-	// classMirror and classPromise are the host's, for the members' classMember.
+	// classMirror and classPromise are the host's classes for the members' classMember.
 	classMirror  = "bench-mirror"
 	classPromise = "bench-promise"
-	// classDriver is of the yardstick driver's claims in the host.
+	// classDriver is the class, in the host, of the yardstick driver's claims.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
-	// driverName is of that class, and of volumes that nobody provisions.
+	// driverName is the provisioner of that class, and of volumes that nobody provisions.
 	driverName = "bench.invalid"
-	// stall is how long nothing may happen of what is waited for.
+	// stall is how long a wait may make no progress.
 	stall = 2 * time.Minute
-	// look is how often what is waited for is looked at, tell how often it is told.
+	// look is the interval at which a wait checks its condition, and tell that at which it prints
+	// progress.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
-	// sharedSpace is the namespace of all claims with a Pod that Xylem takes to members.
+	// sharedSpace is the namespace of all claims and Pods that Xylem pushes.
 	sharedSpace = "bench"
-	// heldMark is in the names of those that hold it all the time: their times are not measured.
+	// heldMark is in the names of the objects that keep the namespace. Their times are not
+	// measured.
 	heldMark = "-held-"
-	// hostNodes run the Pods of the yardstick driver.
+	// hostNodes is the number of nodes for the Pods of the yardstick driver.
 	hostNodes = 2
 )
 
-// managerArgs are those of the Deployment in config/manager.
+// managerArgs are the arguments of the Deployment in config/manager.
 var managerArgs = []string{"--leader-elect"}
 
-// rig is a host, its members, a cluster without Xylem, and watches on them all.
+// rig has a host, its members, a cluster without Xylem, and watches on all of them.
 type rig struct {
 	b       *bench
 	x       *harness.Xylem
 	members int
 	host    *view
 	leaves  views
-	native  *view // nil in a rig that has none
+	native  *view // nil without that cluster
 	spaces  int
 }
 
-// roomy nodes take any number of Pods.
+// roomy returns the capacity of nodes that accept any number of Pods.
 func roomy() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("2000"), corev1.ResourceMemory: resource.MustParse("8Ti"),
@@ -71,7 +73,7 @@ func roomy() corev1.ResourceList {
 func memberName(i int) string { return fmt.Sprintf("member-%02d", i+1) }
 func nodeName(i int) string   { return v1alpha1.DefaultNodeNamePrefix + memberName(i) }
 
-// clusters is a rig with that many members: the present one if it fits.
+// clusters returns a rig with the given number of members: the current one if it fits.
 func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 	if b.now != nil && b.now.members == members {
 		return b.now, b.now.restart(ctx)
@@ -98,9 +100,8 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 	return r, r.prepare(ctx)
 }
 
-// harness are the options that all rigs have in common. Members are reached
-// directly, but for the one that is black-holed: the proxy in front of them is of
-// this program, and costs.
+// harness returns the options that all rigs share. The manager reaches members directly, except
+// the one that is black-holed: its proxy runs in this program and costs CPU time.
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
 	return harness.Options{
 		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
@@ -143,9 +144,10 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	return r.settle(ctx)
 }
 
-// classes of the host: one that mirrors, one that promises, one of nobody.
+// classes creates the host's classes: one that mirrors, one that promises, and one for
+// yardsticks.
 func (r *rig) classes(ctx context.Context) error {
-	// Like our own driver: nothing is attached.
+	// Like Xylem's own driver, it attaches nothing.
 	driver := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: driverName},
 		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
@@ -164,7 +166,7 @@ func (r *rig) register(ctx context.Context) error {
 	})
 }
 
-// inMembers does something in all members, side by side.
+// inMembers calls do for all members in parallel.
 func (r *rig) inMembers(ctx context.Context, do func(context.Context, int, *controlplane.Cluster) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range r.members {
@@ -182,7 +184,7 @@ func (r *rig) stop(ctx context.Context) error {
 	return r.x.Stop(ctx)
 }
 
-// space creates a namespace that nothing has used yet.
+// space creates a new namespace.
 func (r *rig) space(ctx context.Context, name string, in ...*view) (string, error) {
 	r.spaces++
 	name = fmt.Sprintf("%s-%d", name, r.spaces)
@@ -194,7 +196,7 @@ func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 		if _, err := v.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create namespace %s in %s: %w", name, v.name, err)
 		}
-		// Pods need its service account.
+		// Pods need the namespace's service account.
 		if err := harness.Await(ctx, "namespace "+name, func(ctx context.Context) error {
 			_, err := v.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 			return err
@@ -205,8 +207,8 @@ func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 	return nil
 }
 
-// hold creates a claim with a Pod in each member, and waits until they run: else the
-// members' copy of the namespace would go half a minute after the last object in it.
+// hold creates a claim with a Pod in each member, and waits until they run. Otherwise, Xylem
+// would delete the members' namespaces half a minute after their last object.
 func (r *rig) hold(ctx context.Context) error {
 	core := r.host.client.CoreV1()
 	return r.inMembers(ctx, func(ctx context.Context, i int, member *controlplane.Cluster) error {
@@ -214,7 +216,7 @@ func (r *rig) hold(ctx context.Context) error {
 		claim, pod := b.claim(i), b.pod(i)
 		claim.Name, pod.Name = "claim"+heldMark+member.Name(), "pod"+heldMark+member.Name()
 		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
-		// The manager does not run all the time, and the node is not Ready then.
+		// The Pod must tolerate a node that is not Ready while the manager does not run.
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		if _, err := core.PersistentVolumeClaims(b.namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create the claim that holds the namespace of %s: %w", member.Name(), err)
@@ -235,9 +237,9 @@ func (r *rig) hold(ctx context.Context) error {
 	})
 }
 
-// counted waits until all members are accounted for, and the registrations say so and count
-// so many volumes as bound, and nothing else. They are told at intervals, and are proof that the
-// manager takes the volumes for its own.
+// counted waits until all members are accounted for and the registrations report the given
+// number of bound volumes and no problems. They are updated at intervals, and prove that the
+// manager recognizes the volumes as its own.
 func (r *rig) counted(ctx context.Context, volumes int) error {
 	var looked time.Time
 	var lacking error
@@ -255,8 +257,8 @@ func (r *rig) counted(ctx context.Context, volumes int) error {
 	return errors.Join(err, lacking)
 }
 
-// accounted is how many members the manager has accounted for, with what is lacking until
-// all are and the registrations count so many volumes.
+// accounted returns how many members are accounted for, and what is lacking until all are and
+// the registrations report the given number of volumes.
 func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	m, err := r.metrics(ctx)
 	if err != nil {
@@ -273,8 +275,8 @@ func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	return members, err
 }
 
-// gone is how many claims of the shared namespace are gone from everywhere, with their Pods
-// and volumes.
+// gone returns how many claims of the shared namespace are gone from everywhere, with their
+// Pods and volumes.
 func (r *rig) gone() int {
 	n := math.MaxInt
 	for _, s := range []stage{podGone, claimGone, volumeGone} {
@@ -289,10 +291,10 @@ func (r *rig) forget(namespace string) {
 	}
 }
 
-// errStalled reports that nothing happened for too long.
+// errStalled reports that a wait made no progress for too long.
 var errStalled = errors.New("nothing happened for " + stall.String())
 
-// await waits until count is all, and tells how it gets on.
+// await waits until count returns all, and prints progress.
 func (r *rig) await(ctx context.Context, what string, all int, count func() int) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -320,10 +322,10 @@ func (r *rig) await(ctx context.Context, what string, all int, count func() int)
 	}
 }
 
-// save writes a file beside the results.
+// save writes a file next to the results.
 func (b *bench) save(name string, content []byte) error {
 	if err := os.MkdirAll(b.out, 0o750); err != nil {
-		return fmt.Errorf("make the directory of results: %w", err)
+		return fmt.Errorf("create the directory of results: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(b.out, name), content, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

@@ -17,15 +17,15 @@ const (
 	partNone       = "no members"
 	partIdle       = "idle members"
 	partRestart    = "restart"
-	partFull       = "all volumes at rest" // none where they are all there at the restart
+	partFull       = "all volumes at rest" // none if all exist at the restart
 	heapEach       = "heap KiB for each volume"
 	heapMember     = "heap MiB for each idle member"
 	restartSeconds = "restart to settled, s"
 	residentMiB    = "resident MiB, peak"
 )
 
-// scale: many members, and many volumes at rest. The clusters have API servers and
-// etcd only, and the volumes are put there as they are when all is done.
+// scale measures many members, and many volumes at rest. The clusters have only API servers and
+// etcd. The volumes are created directly in their final state.
 func (b *bench) scale(ctx context.Context) error {
 	if err := b.close(ctx); err != nil {
 		return err
@@ -76,14 +76,14 @@ func (b *bench) scale(ctx context.Context) error {
 	return b.close(ctx)
 }
 
-// last run of a part of scale.
+// last returns the last run of a part of scale.
 func (r *rig) last(part string) *Run {
 	runs := r.b.report.find(scaleName, part)
 	return runs[len(runs)-1]
 }
 
-// filled puts volumes there while the manager does not run, starts it, and looks at
-// it when it has come to rest.
+// filled creates volumes while the manager does not run, starts it, and measures it when it is
+// at rest.
 func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	return nil
 }
 
-// ready creates a Node in a cluster that has no kubelets: else its virtual node has
-// no capacity, and is not Ready.
+// ready creates a Node in a cluster without kubelets. Otherwise, its virtual node has no
+// capacity and is not Ready.
 func ready(ctx context.Context, c *controlplane.Cluster) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name() + "-node"}}
 	node, err := c.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
@@ -130,7 +130,8 @@ func ready(ctx context.Context, c *controlplane.Cluster) error {
 	if _, err := c.Client().CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("make the Node of %s ready: %w", c.Name(), err)
 	}
-	// The API server taints new Nodes; who would take that off does not run here.
+	// The API server taints new Nodes, and the controller that removes the taint does not run
+	// here.
 	if _, err := c.Client().CoreV1().Nodes().Patch(ctx, node.Name, "application/merge-patch+json", []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("take the taints off the Node of %s: %w", c.Name(), err)
 	}

@@ -15,7 +15,7 @@ const (
 	isolationName = "isolation"
 )
 
-// latency: claims and Pods at a steady rate.
+// latency measures claims and Pods at a steady rate.
 func (b *bench) latency(ctx context.Context) error {
 	r, err := b.clusters(ctx, 2)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// bursts: as many claims and Pods at once.
+// bursts measures many claims and Pods at once.
 func (b *bench) bursts(ctx context.Context) error {
 	for _, s := range b.sizes {
 		r, err := b.clusters(ctx, s.members)
@@ -66,11 +66,11 @@ const (
 	partBlackhole = "one black-holed"
 )
 
-// isolation: claims and Pods at a steady rate in all members but one, which is
-// well, and which then takes everything and answers nothing.
+// isolation measures claims and Pods at a steady rate in all members except one. That one is
+// first healthy and then accepts connections without responding.
 func (b *bench) isolation(ctx context.Context) error {
 	victimName := memberName(b.apart - 1)
-	if b.proxied != victimName { // it is black-holed by its proxy
+	if b.proxied != victimName { // its proxy can make it a black hole
 		if err := b.close(ctx); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (b *bench) isolation(ctx context.Context) error {
 		if err := r.mirrored(ctx, black, partBlackhole); err != nil {
 			return err
 		}
-		if err := r.restart(ctx); err != nil { // it is back
+		if err := r.restart(ctx); err != nil { // it is connected again
 			return err
 		}
 	}

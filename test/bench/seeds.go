@@ -24,12 +24,11 @@ import (
 
 const (
 	seedSpace = "seeded"
-	// sowers put volumes there side by side.
+	// sowers is the number of workers that create volumes.
 	sowers = 48
 )
 
-// seeds puts mirrored volumes into host and members, in the state in which they are
-// when all is done.
+// seeds creates mirrored volumes in host and members in their final state.
 type seeds struct {
 	r       *rig
 	host    kubernetes.Interface
@@ -38,14 +37,14 @@ type seeds struct {
 	sown    int
 }
 
-// seeded is a member that volumes are put into.
+// seeded is a member that gets volumes.
 type seeded struct {
 	mirror.Member
 	client kubernetes.Interface
 }
 
-// newSeeds prepares the clusters: namespaces, classes, a Node each; and takes the
-// admission policies off, which let nobody but the manager write what is written.
+// newSeeds prepares the clusters: namespaces, classes, and a Node each. It disables the
+// admission policies, because only the manager may create these objects.
 func newSeeds(ctx context.Context, r *rig) (*seeds, error) {
 	s := &seeds{r: r, members: make([]seeded, r.members)}
 	var err error
@@ -93,13 +92,13 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("create a client of %s: %w", c.Name(), err)
 	}
 	return client, nil
 }
 
-// lawless takes a cluster's admission policies out of force, and waits until its API server
-// has noticed.
+// lawless disables a cluster's admission policies, and waits until its API server enforces
+// none.
 func lawless(ctx context.Context, c *controlplane.Cluster) error {
 	err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err != nil {
@@ -134,7 +133,7 @@ func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	return nil
 }
 
-// fill puts volumes there until there are so many, over all members in turn.
+// fill creates volumes in all members in turn until there are the given number.
 func (s *seeds) fill(ctx context.Context, volumes int) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(sowers)
@@ -155,7 +154,7 @@ func (s *seeds) fill(ctx context.Context, volumes int) error {
 	return group.Wait()
 }
 
-// volume makes the four objects of one mirrored volume, bound.
+// volume creates the four objects of one mirrored, bound volume.
 func (s *seeds) volume(ctx context.Context, i int) error {
 	m := s.members[i%len(s.members)]
 	volume := "pvc-" + string(uuid.NewUUID())
@@ -187,7 +186,7 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 	return err
 }
 
-// leafVolume as csi-provisioner makes it, stamped and held.
+// leafVolume returns a PV as csi-provisioner creates it, stamped and with policy Retain.
 func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
@@ -211,7 +210,7 @@ func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentV
 	return pv
 }
 
-// withBinding adds what the PV controller notes on claims that it bound.
+// withBinding adds the PV controller's annotations of a bound claim.
 func withBinding(annotations map[string]string) map[string]string {
 	all := maps.Clone(annotations)
 	all["pv.kubernetes.io/bind-completed"], all["pv.kubernetes.io/bound-by-controller"] = "yes", "yes"

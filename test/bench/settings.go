@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	scenarios []string
 	quick     bool
 	out       string
-	// repeats of each part whose spread is told.
+	// repeats of each part, whose spread is reported.
 	repeats int
-	// qps of the control planes' clients; ours have no limit.
+	// qps of the control planes' clients. Xylem's have no limit.
 	qps int
 
 	rate     float64
@@ -30,7 +30,7 @@ type settings struct {
 	each     int
 	volumes  int
 	rest     time.Duration
-	// quiet is how long queues have to be empty for the manager to count as done.
+	// quiet is how long queues must be empty for the manager to count as at rest.
 	quiet   time.Duration
 	apart   int // members of isolation
 	profile bool
@@ -41,7 +41,7 @@ type size struct{ claims, members int }
 
 func (s size) String() string { return fmt.Sprintf("%d:%d", s.claims, s.members) }
 
-// sizes is a flag: claims:members, by commas.
+// sizes is a flag: claims:members, separated by commas.
 type sizes []size
 
 func (s *sizes) String() string {
@@ -69,7 +69,7 @@ func (s *sizes) Set(text string) error {
 func parse(args []string) (settings, error) {
 	s := settings{sizes: sizes{{1000, 2}, {5000, 4}}}
 	quick := slices.Contains(args, "--quick") || slices.Contains(args, "-quick")
-	// value is the default of a whole run, or of a quick one.
+	// value returns the default of a full run, or of a quick one.
 	value := func(whole, short int) int {
 		if quick {
 			return short

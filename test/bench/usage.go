@@ -19,10 +19,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// restless is how many requests a second controllers are done with while there is work.
+// restless is how many requests per second controllers complete while there is work.
 const restless = 100
 
-// get reads an endpoint of the manager's.
+// get reads an endpoint of the manager.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -39,14 +39,14 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// metrics are the manager's, summed over their labels; how many series each has, under
-// "series " and its name; and reconciles by controller, under "reconciles " and its name.
+// metrics are the manager's, summed over their labels. "series NAME" has the number of a
+// metric's series, and "reconciles NAME" the number of a controller's reconciles.
 type metrics map[string]float64
 
 const (
 	seriesOf   = "series "
 	reconciles = "reconciles "
-	// ofLink and ofHost count what controllers of members and of the host have done.
+	// ofLink and ofHost count the reconciles of members' and host controllers.
 	ofLink = "xylem_reconcile_seconds"
 	ofHost = "workqueue_work_duration_seconds"
 )
@@ -79,7 +79,7 @@ func (r *rig) metrics(ctx context.Context) (metrics, error) {
 	return sums, nil
 }
 
-// valueOf a counter or gauge; of a histogram, how many there were.
+// valueOf returns the value of a counter or gauge, or the number of a histogram's observations.
 func valueOf(m *dto.Metric) float64 {
 	if h := m.GetHistogram(); h != nil {
 		return float64(h.GetSampleCount())
@@ -89,15 +89,15 @@ func valueOf(m *dto.Metric) float64 {
 
 func (m metrics) queued() float64 { return m["xylem_queue_depth"] + m["workqueue_depth"] }
 
-// worked is how many requests controllers were done with so far.
+// worked returns how many requests controllers have completed.
 func (m metrics) worked() float64 {
 	return m[ofLink] + m[ofHost]
 }
 
 func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
 
-// tick is how often the manager's metrics are looked at: with many members, to tell and to
-// read them takes both sides too much to be done all the time.
+// tick is the interval at which the manager's metrics are read. With many members, serving and
+// parsing them is expensive.
 func (b *bench) tick() time.Duration { return b.quiet / 2 }
 
 // settle waits until the manager's queues have been empty for a while.
@@ -106,8 +106,8 @@ func (r *rig) settle(ctx context.Context) error {
 	return err
 }
 
-// settled waits until so many members are connected and the queues have been empty
-// for a while, and returns since when, to a tick.
+// settled waits until the given number of members are connected and the queues have been empty
+// for a while. It returns when they became empty, with the precision of a tick.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 	tick := r.b.tick()
 	ticker := time.NewTicker(tick)
@@ -136,9 +136,9 @@ func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap is what is live after a garbage collection, in bytes.
+// heap returns the size of live objects after a garbage collection, in bytes.
 func (r *rig) heap(ctx context.Context) (bytes float64, err error) {
-	for range 2 { // what the first one finalizes is freed by the second
+	for range 2 { // the second collection frees what the first one finalizes
 		profile, err := get(ctx, r.x.Manager.ProfilesURL()+"heap?gc=1&debug=1")
 		if err != nil {
 			return 0, fmt.Errorf("read the manager's heap: %w", err)
@@ -154,7 +154,7 @@ func (r *rig) heap(ctx context.Context) (bytes float64, err error) {
 	return bytes, nil
 }
 
-// addWithHeap adds a run to the report, with the heap after it.
+// addWithHeap adds a run, and the heap size after it, to the report.
 func (r *rig) addWithHeap(ctx context.Context, run *Run) error {
 	bytes, err := r.heap(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *rig) addWithHeap(ctx context.Context, run *Run) error {
 	return nil
 }
 
-// keepHeap keeps a profile of the heap beside the results, if profiles are asked for.
+// keepHeap saves a heap profile next to the results if profiles are requested.
 func (r *rig) keepHeap(ctx context.Context, name string) error {
 	if !r.b.profile {
 		return nil
@@ -181,13 +181,14 @@ func (r *rig) keepHeap(ctx context.Context, name string) error {
 	return r.b.save(name+".heap.pprof", content)
 }
 
-// resetPeak makes the kernel begin again with a process's peak of memory; where it
-// cannot, the peak is of its whole life.
+// resetPeak resets the kernel's record of a process's peak memory. If it cannot, the peak is
+// that of the process's lifetime.
 func (r *rig) resetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", r.x.Manager.PID()), []byte("5"), 0o200)
 }
 
-// peak memory of the manager in bytes (resident); 0 where the system does not tell.
+// peak returns the manager's peak resident memory in bytes, or 0 if the system does not report
+// it.
 func (r *rig) peak() float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.x.Manager.PID()))
 	if err != nil {
@@ -202,7 +203,7 @@ func (r *rig) peak() float64 {
 	return 0
 }
 
-// profiled does something, with a CPU profile of the manager if one is asked for.
+// profiled calls do, with a CPU profile of the manager if one is requested.
 func (r *rig) profiled(ctx context.Context, name string, do func() error) error {
 	if !r.b.profile {
 		return do()
@@ -222,13 +223,13 @@ func (r *rig) profiled(ctx context.Context, name string, do func() error) error 
 	return errors.Join(err, <-done)
 }
 
-// busy measures how many of the machine's processors are.
+// busy measures how many of the machine's CPUs are busy.
 type busy struct {
 	begin time.Time
-	idle  float64 // seconds of all processors, until then
+	idle  float64 // seconds of all CPUs, until then
 }
 
-// userHertz is the unit of /proc/stat (proc(5)), on all that Go runs on.
+// userHertz is the unit of /proc/stat (proc(5)), on all platforms of Go.
 const userHertz = 100
 
 func newBusy() *busy { return &busy{time.Now(), idleSeconds()} }
@@ -237,7 +238,7 @@ func (b *busy) processors() float64 {
 	return float64(runtime.NumCPU()) - (idleSeconds()-b.idle)/time.Since(b.begin).Seconds()
 }
 
-// idleSeconds of all processors together, waiting for disks included.
+// idleSeconds returns the idle time of all CPUs together, including waits for disks.
 func idleSeconds() float64 {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -253,7 +254,7 @@ func idleSeconds() float64 {
 	return seconds
 }
 
-// loadAverage of the machine in the last minute: what else it had to do.
+// loadAverage returns the machine's load average of the last minute.
 func loadAverage() string {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil || len(content) == 0 {

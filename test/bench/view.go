@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// stage is what happens to a claim, its Pod or its volume.
+// stage is a step in the life of a claim, its Pod or its volume.
 type stage string
 
 const (
@@ -28,13 +28,13 @@ const (
 	grown      stage = "grown"
 )
 
-// place is one namespace's stage.
+// place is a stage in one namespace.
 type place struct {
 	stage     stage
 	namespace string
 }
 
-// view watches one cluster and keeps when it first saw what.
+// view watches one cluster, and records when it first saw each stage.
 type view struct {
 	name   string
 	client kubernetes.Interface
@@ -44,7 +44,7 @@ type view struct {
 	seen map[place]map[string]time.Time
 }
 
-// watch begins to watch a cluster.
+// watch starts to watch a cluster.
 func watch(ctx context.Context, c *controlplane.Cluster) (*view, error) {
 	config, err := c.RESTConfig(controlplane.Direct)
 	if err != nil {
@@ -54,7 +54,7 @@ func watch(ctx context.Context, c *controlplane.Cluster) (*view, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("create a client of %s: %w", c.Name(), err)
 	}
 	ctx, end := context.WithCancel(ctx)
 	v := &view{name: c.Name(), client: client, end: end, seen: map[place]map[string]time.Time{}}
@@ -116,7 +116,7 @@ func (v *view) miss(obj any) {
 	}
 }
 
-// note keeps the first time only.
+// note records the first time only.
 func (v *view) note(s stage, namespace, name string) {
 	if strings.Contains(name, heldMark) {
 		return
@@ -133,7 +133,7 @@ func (v *view) note(s stage, namespace, name string) {
 	}
 }
 
-// times of a stage, by name.
+// times returns the times of a stage by name.
 func (v *view) times(s stage, namespace string) map[string]time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,7 +150,7 @@ func (v *view) count(s stage, namespace string) int {
 	return len(v.seen[place{s, namespace}])
 }
 
-// forget a namespace, once nothing is in it but what holds it.
+// forget drops the times of a namespace once it contains only the held objects.
 func (v *view) forget(namespace string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,7 +161,7 @@ func (v *view) forget(namespace string) {
 	}
 }
 
-// views of several clusters, one of which has each object.
+// views are views of several clusters. Each object is in one of them.
 type views []*view
 
 func (all views) count(s stage, namespace string) (n int) {

@@ -1,8 +1,8 @@
-// Package charts tests the Helm charts as Helm and a real API server see them: that
-// what they render is taken, strictly and under the Pod Security level "restricted";
-// that it says what config/ says; that wrong values are refused by name; that a
-// release is installed, upgraded and removed in order; and that the alert rules fire.
+// Package charts tests the Helm charts with Helm and a real API server. The API server accepts
+// the rendered objects, strictly and with Pod Security level "restricted". The objects are
+// those of config/. Wrong values are rejected by name. Releases can be installed, upgraded and
+// removed. The alert rules fire.
 //
-// The programs are those that the Makefile builds: HELM and PROMTOOL name them.
-// Without that they are run by `go tool`, which builds them.
+// HELM and PROMTOOL name the programs, which the Makefile builds. Without them, `go tool`
+// builds and runs them.
 package charts

@@ -8,14 +8,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// makeAs runs a target of the Makefile against the host, as its users do. What is
-// generated is taken as it is: `make verify` sees to that.
+// makeAs runs a target of the Makefile against the host, as users do. It skips generating
+// files, which `make verify` checks.
 func makeAs(ctx context.Context, kubectl, target string) (string, error) {
 	return run(ctx, "", "make", "--silent", "-C", root, "--assume-old=manifests", target,
 		"IMG=registry.example:5000/xylem:v9", "KUBECTL="+kubectl)
 }
 
-// versions of what is installed: they change with every write.
+// versions returns the resourceVersions of the installed objects, which change with every
+// write.
 func versions(ctx context.Context) string {
 	GinkgoHelper()
 	return kubectl(ctx, "", "get", "namespaces,crds,clusterroles,clusterrolebindings,csidrivers,validatingadmissionpolicybindings,roles,rolebindings,serviceaccounts,services,poddisruptionbudgets",
@@ -24,17 +25,17 @@ func versions(ctx context.Context) string {
 }
 
 var _ = Describe("make", Ordered, func() {
-	// undeploy takes it along.
+	// Create it again, because undeploy deletes it.
 	AfterAll(func(ctx SpecContext) { makeNamespace(ctx) }, NodeTimeout(settle))
 
-	It("build-installer writes what the API server takes", func(ctx SpecContext) {
+	It("build-installer writes objects that the API server accepts", func(ctx SpecContext) {
 		_, err := makeAs(ctx, fleet.Kubectl(), "build-installer")
 		Expect(err).NotTo(HaveOccurred())
 		out := kubectl(ctx, "", "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", path("dist", "install.yaml"))
 		Expect(out).To(ContainSubstring("deployment.apps/xylem-controller-manager"))
 	}, SpecTimeout(2*settle))
 
-	It("deploy installs with the image, and changes nothing the second time", func(ctx SpecContext) {
+	It("deploy installs the image, and changes nothing the second time", func(ctx SpecContext) {
 		for range 2 {
 			before := versions(ctx)
 			_, err := makeAs(ctx, fleet.Kubectl(), "deploy")
@@ -80,7 +81,7 @@ var _ = Describe("make", Ordered, func() {
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by}`)).To(Equal("Helm"))
 	}, SpecTimeout(2*settle))
 
-	It("undeploy takes everything along, and has nothing to do the second time", func(ctx SpecContext) {
+	It("undeploy deletes everything, and has nothing to do the second time", func(ctx SpecContext) {
 		for range 2 {
 			_, err := makeAs(ctx, fleet.Kubectl(), "undeploy")
 			Expect(err).NotTo(HaveOccurred())

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// What KWOK, which runs the Pods here, makes of those of the hooks.
+// KWOK runs the Pods here, and ends those of the hooks according to these annotations.
 const (
 	hooksComplete = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/complete=yes`
 	hooksFail     = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/fail=yes`
@@ -38,7 +38,7 @@ metadata: {name: cluster38}
 spec: {kubeconfigSecretRef: {name: cluster38-kubeconfig}}
 `
 
-// waiting is a volume that has Xylem's finalizer.
+// waiting is a volume with Xylem's finalizer.
 const waiting = `
 apiVersion: v1
 kind: PersistentVolume
@@ -52,8 +52,8 @@ func forgetWaiting(ctx context.Context) {
 	kubectl(ctx, "", "delete", "pv", "waiting")
 }
 
-// as is a checker that is the account of a hook, with the rights that the chart
-// gives it and no others.
+// as returns a checker that uses the account of a hook, with only the permissions that the
+// chart grants.
 func as(account string, out *bytes.Buffer) *check.Checker {
 	GinkgoHelper()
 	config, err := fleet.Host.RESTConfig(controlplane.Direct)
@@ -67,7 +67,7 @@ func as(account string, out *bytes.Buffer) *check.Checker {
 	return checker
 }
 
-// applyHooks makes what the hooks need, but for their Pods, as Helm would first.
+// applyHooks creates the objects that the hooks need, except their Pods, as Helm does first.
 func applyHooks(ctx context.Context, file string) {
 	GinkgoHelper()
 	stream, err := run(ctx, "", helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--show-only", "templates/hooks/"+file)
@@ -96,7 +96,7 @@ func marshal(all map[string]*unstructured.Unstructured) string {
 	return out.String()
 }
 
-// renew renews a lease as a leader would, until the spec ends.
+// renew renews a Lease like a leader, until the spec ends.
 func renew(ctx context.Context, name string) (stop func()) {
 	GinkgoHelper()
 	config, err := fleet.Host.RESTConfig(controlplane.Direct)
@@ -130,7 +130,7 @@ func renew(ctx context.Context, name string) (stop func()) {
 }
 
 var _ = Describe("A release", Ordered, func() {
-	// What it keeps is in nobody else's way.
+	// Delete the CRD that the chart keeps, so that it does not affect other specs.
 	AfterAll(func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "crd", "clusterregistrations.cluster.xylem.io")
 	}, NodeTimeout(settle))
@@ -164,14 +164,14 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(kubectl(ctx, "", columns...)).To(ContainSubstring("Node"))
 	}, SpecTimeout(2*settle))
 
-	It("is refused beside another one", func(ctx SpecContext) {
+	It("is rejected if there is another one", func(ctx SpecContext) {
 		kubectl(ctx, "", "create", "namespace", "another")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "namespace", "another") }, NodeTimeout(settle))
 		_, err := helm(ctx, "install", "another", path("charts", "xylem"), "--namespace", "another")
 		Expect(err).To(MatchError(ContainSubstring("cannot be imported into the current release")))
 	}, SpecTimeout(settle))
 
-	Describe("that is asked whether it works", func() {
+	Describe("whose installation is checked", func() {
 		var (
 			out          *bytes.Buffer
 			checker      *check.Checker
@@ -190,7 +190,7 @@ var _ = Describe("A release", Ordered, func() {
 			Expect(len(installation.Rights)).To(BeNumerically(">=", 4))
 		}, NodeTimeout(settle))
 
-		It("says so, with the rights of the test's own account", func(ctx SpecContext) {
+		It("is found to work, with the permissions of the test's own account", func(ctx SpecContext) {
 			renew(ctx, installation.Lease)
 			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.Installed(ctx, installation) })).To(Succeed(), out.String)
 			Expect(strings.Count(out.String(), "ok ")).To(Equal(6), out.String())
@@ -217,17 +217,17 @@ var _ = Describe("A release", Ordered, func() {
 				`{"spec": {"template": {"spec": {"serviceAccountName": "nobody"}}}}`),
 		)
 
-		It("is tested by helm test, which leaves nothing", func(ctx SpecContext) {
+		It("is tested by helm test, which leaves no objects", func(ctx SpecContext) {
 			_, err := helm(ctx, "test", "xylem", "--namespace", restricted)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(kubectl(ctx, "", "get", "pods,serviceaccounts,roles,configmaps", "--namespace", restricted, "--output", "name")).NotTo(ContainSubstring("xylem-test"))
 		}, SpecTimeout(2*settle))
 	})
 
-	Describe("that is asked whether it may go", func() {
+	Describe("whose removal is checked", func() {
 		BeforeEach(func(ctx SpecContext) { applyHooks(ctx, "uninstall.yaml") }, NodeTimeout(settle))
 
-		It("names the registrations and the volumes that are in the way", func(ctx SpecContext) {
+		It("names the registrations and the volumes that block the removal", func(ctx SpecContext) {
 			var out bytes.Buffer
 			checker := as("xylem-uninstall", &out)
 			removable := func() error { return held(ctx, 2*time.Second, checker.Removable) }
@@ -239,7 +239,7 @@ var _ = Describe("A release", Ordered, func() {
 			kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
 			Expect(removable()).To(Succeed())
 
-			// Only the manager may put the finalizer on.
+			// Only the manager may add the finalizer.
 			kubectl(ctx, waiting, "apply", "-f", "-", "--as", "system:serviceaccount:"+restricted+":xylem-controller-manager", "--as-group", "system:masters")
 			Expect(removable()).To(MatchError(And(ContainSubstring("waiting"), ContainSubstring("xylem.io/abandon"))))
 			forgetWaiting(ctx)
@@ -247,7 +247,7 @@ var _ = Describe("A release", Ordered, func() {
 		}, SpecTimeout(2*settle))
 	})
 
-	It("stays when its hook refuses, and can go on as before", func(ctx SpecContext) {
+	It("stays if its hook fails, and continues to work", func(ctx SpecContext) {
 		kubectl(ctx, registration, "apply", "-f", "-")
 		install(ctx, path("charts", "xylem"), hooksFail)
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
@@ -274,7 +274,7 @@ var _ = Describe("A release", Ordered, func() {
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 
-	It("goes without its hook where no Pod of that can end", func(ctx SpecContext) {
+	It("can be removed without its hook if the hook's Pod cannot end", func(ctx SpecContext) {
 		const seconds = 3
 		install(ctx, path("charts", "xylem"), "--set", "uninstall.timeoutSeconds="+strconv.Itoa(seconds))
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
@@ -286,7 +286,7 @@ var _ = Describe("A release", Ordered, func() {
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 
-	It("keeps the CRD and the registrations when it goes, and takes everything else along", func(ctx SpecContext) {
+	It("is removed except for the CRD and the registrations", func(ctx SpecContext) {
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted, "--wait", "--timeout", "60s")
 		Expect(err).NotTo(HaveOccurred())
 		kinds := "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,services,deployments,jobs,poddisruptionbudgets,csidrivers,validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,secrets"
@@ -299,7 +299,7 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	}, SpecTimeout(4*settle))
 
-	It("of the member's chart is installed and goes", func(ctx SpecContext) {
+	It("of the member's chart is installed and removed", func(ctx SpecContext) {
 		_, err := helm(ctx, "install", "xylem-member", path("charts", "xylem-member"), "--namespace", restricted, "--wait")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kubectl(ctx, "", "auth", "can-i", "create", "pods", "--all-namespaces", "--as", "system:serviceaccount:"+restricted+":xylem")).To(HavePrefix("yes"))

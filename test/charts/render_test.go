@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// full sets everything that can be set, so that every line of the templates is used.
+// full sets all values, so that every line of the templates is used.
 const full = `
 image: {repository: registry.example:5000/team/xylem, digest: "sha256:` + digest + `", pullPolicy: Always}
 imagePullSecrets: [{name: registry}]
@@ -81,7 +81,7 @@ uninstall: {timeoutSeconds: 90}
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// least leaves out everything that can be left out.
+// least disables all that can be disabled.
 const least = `
 rbac: {create: false}
 crds: {enabled: false}
@@ -91,7 +91,7 @@ networkPolicy: {enabled: false}
 uninstall: {guard: false}
 `
 
-// objects parses what was rendered, by kind, namespace and name.
+// objects parses rendered objects, by kind, namespace and name.
 func objects(stream string) map[string]*unstructured.Unstructured {
 	GinkgoHelper()
 	out := map[string]*unstructured.Unstructured{}
@@ -108,22 +108,22 @@ func objects(stream string) map[string]*unstructured.Unstructured {
 	return out
 }
 
-// installed are objects without hooks: what stays.
+// installed returns the objects without hooks.
 func installed(all map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetAnnotations()["helm.sh/hook"] != "" })
 	return out
 }
 
-// without leaves a kind out.
+// without omits a kind.
 func without(all map[string]*unstructured.Unstructured, kind string) map[string]*unstructured.Unstructured {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetKind() == kind })
 	return out
 }
 
-// podsOf are Pods as the controllers of what was rendered would make them: the API
-// server enforces Pod Security on Pods alone.
+// podsOf returns the Pods that controllers would create for the rendered objects, because the
+// API server enforces Pod Security only on Pods.
 func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var out []*unstructured.Unstructured
@@ -140,7 +140,7 @@ func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructu
 		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
 		pod.SetNamespace(u.GetNamespace())
 		pod.SetName(strings.ToLower(u.GetKind()) + "-" + u.GetName())
-		// Admission looks for the account, which a dry run does not make.
+		// Admission requires the account, which a dry run does not create.
 		Expect(unstructured.SetNestedField(pod.Object, "default", "spec", "serviceAccountName")).To(Succeed())
 		out = append(out, pod)
 	}
@@ -152,7 +152,7 @@ var _ = Describe("What the charts render", func() {
 		stream, err := render(ctx, chart, restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 		all := objects(stream)
-		// A Pod's account has to be there: Pods come below, one by one.
+		// A Pod's account must exist, so Pods are checked one by one below.
 		kubectl(ctx, marshal(without(all, "Pod")), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
 		Expect(podsOf(all)).To(HaveLen(pods))
 		for _, pod := range podsOf(all) {
@@ -170,7 +170,7 @@ var _ = Describe("What the charts render", func() {
 			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
 	)
 
-	It("is not taken by accident: a Pod that is not restricted would be refused", func(ctx SpecContext) {
+	It("is not accepted by accident: an unrestricted Pod would be rejected", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, `{securityContext: {allowPrivilegeEscalation: true}}`)
 		Expect(err).NotTo(HaveOccurred())
 		for _, pod := range podsOf(objects(stream)) {
@@ -198,7 +198,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("lets the manager read Secrets and ConfigMaps in the namespaces that are listed, or in all", func(ctx SpecContext) {
+	It("lets the manager read Secrets and ConfigMaps in the listed namespaces, or in all", func(ctx SpecContext) {
 		reads := func(u *unstructured.Unstructured) bool {
 			rules, _, err := unstructured.NestedSlice(u.Object, "rules")
 			Expect(err).NotTo(HaveOccurred())
@@ -315,7 +315,7 @@ var _ = Describe("The charts say what config/ says", func() {
 	)
 })
 
-// forgetMetadata removes what tells who installed an object.
+// forgetMetadata removes labels and annotations that depend on the installer.
 func forgetMetadata(u *unstructured.Unstructured) {
 	labels := u.GetLabels()
 	for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "app.kubernetes.io/name"} {
@@ -331,8 +331,8 @@ func forgetMetadata(u *unstructured.Unstructured) {
 	}
 }
 
-// forgetSettings removes of a Deployment what the chart sets as the manager or the
-// API server would by default, and returns the manager's arguments.
+// forgetSettings removes fields of a Deployment that the chart sets to defaults, and returns
+// the manager's arguments.
 func forgetSettings(u *unstructured.Unstructured) any {
 	GinkgoHelper()
 	unstructured.RemoveNestedField(u.Object, "spec", "template", "spec", "dnsPolicy")

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rule is one of files/rules.yaml.
+// rule is a rule of files/rules.yaml.
 type rule struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -52,7 +52,7 @@ var _ = Describe("The alert rules", func() {
 		}
 	})
 
-	It("are all in the PrometheusRule, but those that are left out", func(ctx SpecContext) {
+	It("are all in the PrometheusRule, except disabled ones", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
 		rendered, err := json.Marshal(objects(stream)["PrometheusRule xylem-system xylem"].Object["spec"])
@@ -93,7 +93,7 @@ var _ = Describe("The dashboard", func() {
 		}
 		Expect(json.Unmarshal(content, &dashboard)).To(Succeed())
 		Expect(dashboard.UID).NotTo(BeEmpty())
-		// As recording rules, which promtool checks.
+		// Convert the queries to recording rules, which promtool can check.
 		var queries []map[string]any
 		for _, panel := range dashboard.Panels {
 			if panel.Type == "row" {

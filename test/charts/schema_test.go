@@ -83,7 +83,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms}`),
 	)
 
-	It("are refused at every level: no object that is the chart's own takes unknown keys", func() {
+	It("are rejected at every level: no object of the chart's schema accepts unknown keys", func() {
 		for _, chart := range []string{"xylem", "xylem-member"} {
 			content, err := os.ReadFile(path("charts", chart, "values.schema.json"))
 			Expect(err).NotTo(HaveOccurred())
@@ -94,8 +94,7 @@ var _ = Describe("Wrong values", func() {
 	})
 })
 
-// closed fails for every schema with properties that lets others in, or that does
-// not say what it is.
+// closed fails for every schema that allows additional properties or lacks a type.
 func closed(schema map[string]any, where string) {
 	GinkgoHelper()
 	if properties, ok := schema["properties"].(map[string]any); ok {
@@ -113,13 +112,13 @@ func closed(schema map[string]any, where string) {
 }
 
 var _ = Describe("The flags of the manager", func() {
-	It("can all be set by values, but for those that are the chart's own", func(ctx SpecContext) {
+	It("can all be set by values, except those that the chart sets itself", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		new(zap.Options).BindFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
-		// Of the two kinds of certificates, a chart has one.
+		// A chart supports one of the two kinds of certificates at a time.
 		requested, err := render(ctx, "xylem", restricted, `{nodeAPI: {certificate: {request: true}}}`)
 		Expect(err).NotTo(HaveOccurred())
 		stream += requested
@@ -140,7 +139,7 @@ var _ = Describe("The flags of the manager", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("have the chart's defaults, but where a Pod needs another", func(ctx SpecContext) {
+	It("have the chart's defaults, unless a Pod needs other ones", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)

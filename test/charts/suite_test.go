@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take to come about.
+	// settle bounds how long anything may take.
 	settle = time.Minute
 	// restricted is a namespace that enforces the Pod Security level of that name.
 	restricted = "xylem-system"
@@ -66,9 +66,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			filepath.Join(strings.TrimSpace(directory), "example", "prometheus-operator-crd", "monitoring.coreos.com_"+kind+".yaml"))
 		kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd/"+kind+".monitoring.coreos.com")
 	}
-}, NodeTimeout(15*time.Minute)) // for building the tools
+}, NodeTimeout(15*time.Minute)) // to build the tools
 
-// makeNamespace creates the namespace that the charts are installed into.
+// makeNamespace creates the namespace into which the charts are installed.
 func makeNamespace(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "create", "namespace", restricted)

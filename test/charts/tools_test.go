@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// tool is where a program of a module under test/tools is: named by the
-// environment, or built by go.
+// tool returns the path of a program from a module under test/tools: from the environment
+// variable, or built by go.
 func tool(ctx context.Context, variable, name string, tags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return path, nil
@@ -31,14 +31,14 @@ func tool(ctx context.Context, variable, name string, tags ...string) (string, e
 	return strings.TrimSpace(string(out)), nil
 }
 
-// path is a path below the root of the repository.
+// path returns a path below the root of the repository.
 func path(elements ...string) string { return filepath.Join(append([]string{root}, elements...)...) }
 
-// run runs a program and returns what it wrote, and an error that has its complaints.
+// run runs a program and returns its output, or an error with its error output.
 func run(ctx context.Context, stdin string, program string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stdin = strings.NewReader(stdin)
-	// Nothing of the user's own Helm or kubectl takes part.
+	// Do not use the user's own configuration of Helm and kubectl.
 	command.Env = append(os.Environ(), "KUBECONFIG="+fleet.Host.KubeconfigPath(), "HELM_CACHE_HOME="+helmHome,
 		"HELM_CONFIG_HOME="+helmHome, "HELM_DATA_HOME="+helmHome)
 	var out, complaints bytes.Buffer
@@ -53,8 +53,8 @@ func helm(ctx context.Context, arguments ...string) (string, error) {
 	return run(ctx, "", helmPath, arguments...)
 }
 
-// kubectl runs kubectl as an admin of the host, and takes neither an error nor a
-// warning, such as those of Pod Security.
+// kubectl runs kubectl as an admin of the host. It fails on errors, and on warnings such as
+// those of Pod Security.
 func kubectl(ctx context.Context, stdin string, arguments ...string) string {
 	GinkgoHelper()
 	out, err := run(ctx, stdin, fleet.Kubectl(), append([]string{"--warnings-as-errors"}, arguments...)...)
@@ -62,7 +62,7 @@ func kubectl(ctx context.Context, stdin string, arguments ...string) string {
 	return out
 }
 
-// render is what helm template makes of a chart and values, given as YAML.
+// render returns the output of helm template for a chart and values in YAML.
 func render(ctx context.Context, chart, namespace, values string) (string, error) {
 	return run(ctx, values, helmPath, "template", "xylem", path("charts", chart), "--namespace", namespace, "--values", "-")
 }

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// quiet is how long Xylem writes nothing before a scene counts as over.
+	// quiet is how long Xylem must write nothing for a scene to end.
 	quiet = 2 * time.Second
-	// settleLimit bounds the wait for that.
+	// settleLimit bounds the wait for the end of a scene.
 	settleLimit = time.Minute
-	// auditEvery is how often the audit logs are looked at meanwhile.
+	// auditEvery is the interval at which the audit logs are read meanwhile.
 	auditEvery = 500 * time.Millisecond
 )
 
-// marks are places in the audit logs, by the timeline's columns.
+// marks are positions in the audit logs, by the timeline's columns.
 type marks []controlplane.Mark
 
-// mark marks the present end of every audit log.
+// mark returns the current end of every audit log.
 func (d *demo) mark(ctx context.Context) (marks, error) {
 	var out marks
 	for _, v := range d.views() {
@@ -43,7 +43,7 @@ func (d *demo) mark(ctx context.Context) (marks, error) {
 	return out, nil
 }
 
-// requests returns what Xylem asked of each cluster since the marks.
+// requests returns Xylem's requests to each cluster since the marks.
 func (d *demo) requests(ctx context.Context, since marks) ([]controlplane.Requests, error) {
 	out := make([]controlplane.Requests, 0, len(since))
 	for i, v := range d.views() {
@@ -56,7 +56,7 @@ func (d *demo) requests(ctx context.Context, since marks) ([]controlplane.Reques
 	return out, nil
 }
 
-// accountIn is the manager's user in the cluster of a column.
+// accountIn returns the manager's user in the cluster of a column.
 func accountIn(column int) string {
 	if column == 0 {
 		return harness.HostUser
@@ -64,8 +64,8 @@ func accountIn(column int) string {
 	return harness.MemberUser
 }
 
-// settle waits until Xylem has written nothing for a while, and returns what it
-// asked of each cluster since the marks.
+// settle waits until Xylem has written nothing for a while, and returns its requests to each
+// cluster since the marks.
 func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests, error) {
 	defer d.out.say("")
 	var requests []controlplane.Requests
@@ -108,14 +108,14 @@ func describe(requests []controlplane.Requests, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// writes returns the writes, but for the heartbeats and the leadership, which
-// are there whether anything happens or not.
+// writes returns the writes without those of the heartbeats and the leader election, which
+// occur all the time.
 func writes(rs controlplane.Requests) controlplane.Requests {
 	return rs.Writes().Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
 }
 
-// breakdown counts the writes by verb and resource, the most frequent first.
-// Answers that are no success are counted apart, by their code.
+// breakdown counts the writes by verb and resource, the most frequent first. It counts failures
+// separately, by their code.
 func breakdown(rs controlplane.Requests) string {
 	type key struct {
 		verb, resource string
@@ -146,7 +146,7 @@ func breakdown(rs controlplane.Requests) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortResource is a resource by the short name that kubectl has for it.
+// shortResource returns kubectl's short name of a resource.
 func shortResource(resource string) string {
 	name, sub, found := strings.Cut(resource, "/")
 	switch name {
@@ -161,8 +161,8 @@ func shortResource(resource string) string {
 	return name
 }
 
-// refusals lists what was asked for without the right to it, each once. That the member's
-// policy rejects the probe for it is what it is for.
+// refusals lists the requests that were forbidden, each once. It skips the probe that the
+// member's policy must reject.
 func refusals(rs controlplane.Requests) []string {
 	seen := map[string]bool{}
 	for _, r := range rs {
@@ -178,8 +178,8 @@ func refusals(rs controlplane.Requests) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// audit checks, of the whole run, what the manager says of it and that its
-// rights sufficed.
+// audit checks, for the whole run, that the registrations count their volumes, that the
+// manager's permissions sufficed, and that it never exited.
 func (d *demo) audit(ctx context.Context) error {
 	if err := d.awaitCounts(ctx); err != nil {
 		return err

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// look is how often a condition is looked at.
+	// look is the interval at which a condition is checked.
 	look = 50 * time.Millisecond
-	// patience is how long a wait continues without a word; and how often it says
-	// one afterwards where lines are kept.
+	// patience is how long a wait is silent. Afterwards, it prints a line every patienceLine if
+	// the output is kept.
 	patience     = 2 * time.Second
 	patienceLine = 10 * time.Second
 	// stepLimit bounds a step that takes a second or two on an idle machine.
 	stepLimit = 2 * time.Minute
 )
 
-// unmet is an expectation that was not met.
+// unmet is an error for an expectation that was not met.
 type unmet struct{ expected, is string }
 
 func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
 
-// await waits until lacking returns nothing, and says so when that takes time.
-// What lacking returns is what there is instead. After stepLimit it returns an
-// unmet; when the context ends, its cause.
+// await waits until lacking returns "", and prints progress if that takes a while. lacking
+// returns the current state. After stepLimit, await returns an unmet error; when the context
+// ends, its cause.
 func (d *demo) await(ctx context.Context, expected string, lacking func(context.Context) (string, error)) error {
 	defer d.out.say("")
 	begin := time.Now()
@@ -59,7 +59,7 @@ func (d *demo) await(ctx context.Context, expected string, lacking func(context.
 	}
 }
 
-// busy reports that something is being done, while f does it.
+// busy calls f, and shows meanwhile what is being done.
 func (d *demo) busy(what string, f func() error) error {
 	defer d.out.say("")
 	begin := time.Now()

@@ -11,14 +11,13 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// annotationSelectedNode is where the scheduler says which node a claim's first
-// consumer goes to.
+// annotationSelectedNode has the node that the scheduler selected for a claim's first consumer.
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// event is what kind of change it was that somebody may want to find again.
+// event is a kind of change whose time is used later.
 type event string
 
-// Events that times are taken from.
+// Events whose times are used.
 const (
 	created event = "created"
 	bound   event = "bound"
@@ -27,8 +26,8 @@ const (
 	other   event = ""
 )
 
-// change is one thing worth a line that happened to an object. Minor ones are
-// shown only where a scene goes into detail.
+// change is a change of an object that is worth a line. Minor ones are only shown in detailed
+// scenes.
 type change struct {
 	event event
 	text  string
@@ -47,7 +46,7 @@ func (l *changeList) detail(e event, format string, args ...any) {
 	*l = append(*l, change{event: e, text: fmt.Sprintf(format, args...), minor: true})
 }
 
-// differ adds a line when a value became another one, or none.
+// differ adds a line if a value changed or was removed.
 func (l *changeList) differ(what, field, old, now string, minor bool) {
 	switch {
 	case old == now:
@@ -61,9 +60,8 @@ func (l *changeList) differ(what, field, old, now string, minor bool) {
 	}
 }
 
-// claimChanges returns what happened to a claim; old is nil for a new one. names
-// are the clusters' by their ID. What a member's own scheduler does on the way
-// is left out.
+// claimChanges returns the changes of a claim. old is nil for a new one. names are the
+// clusters' names by ID. Steps of a member's own scheduler are omitted.
 func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]string, host bool) []change {
 	var l changeList
 	what := "claim " + now.Name
@@ -101,7 +99,7 @@ func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]strin
 	return l
 }
 
-// member is the name of a cluster, or its ID if that is nobody's.
+// member returns the name of a cluster, or its ID if the name is unknown.
 func member(names map[string]string, id string) string {
 	if name, ok := names[id]; ok {
 		return name
@@ -109,7 +107,7 @@ func member(names map[string]string, id string) string {
 	return id
 }
 
-// claimBlocked is why a claim is not pushed, if it is not.
+// claimBlocked returns why a claim is not pushed, or "".
 func claimBlocked(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse {
@@ -119,7 +117,7 @@ func claimBlocked(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// promiseOf is how a claim's promise stands, if it has one.
+// promiseOf returns the state of a claim's promise, or "".
 func promiseOf(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPromise {
@@ -129,7 +127,7 @@ func promiseOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// podChanges returns what happened to a Pod; old is nil for a new one.
+// podChanges returns the changes of a Pod. old is nil for a new one.
 func podChanges(old, now *corev1.Pod) []change {
 	var l changeList
 	what := "Pod " + shortPod(now)
@@ -153,7 +151,7 @@ func podChanges(old, now *corev1.Pod) []change {
 	return l
 }
 
-// shortPod leaves the template's hash out of the name of a Deployment's Pod.
+// shortPod returns the name of a Deployment's Pod without the template's hash.
 func shortPod(pod *corev1.Pod) string {
 	hash := pod.Labels["pod-template-hash"]
 	if before, after, found := strings.Cut(pod.Name, "-"+hash+"-"); hash != "" && found {
@@ -162,7 +160,7 @@ func shortPod(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// volumeChanges returns what happened to a volume; old is nil for a new one.
+// volumeChanges returns the changes of a volume. old is nil for a new one.
 func volumeChanges(old, now *corev1.PersistentVolume) []change {
 	var l changeList
 	what := "volume " + shortVolume(now.Name)
@@ -188,7 +186,7 @@ func volumeChanges(old, now *corev1.PersistentVolume) []change {
 	return l
 }
 
-// shortVolume leaves of the name of a volume the beginning of its UID.
+// shortVolume shortens the UID in the name of a volume.
 func shortVolume(name string) string {
 	const keep = len("ad86ef86")
 	if uid, found := strings.CutPrefix(name, "pvc-"); found && len(uid) > keep {
@@ -197,7 +195,7 @@ func shortVolume(name string) string {
 	return name
 }
 
-// diskChange returns the line of a call to the CSI driver.
+// diskChange returns the line for a call to the CSI driver.
 func diskChange(e ledger.Entry) change {
 	disk := "disk of " + e.ClaimName
 	size := resource.NewQuantity(e.CapacityBytes, resource.BinarySI)

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// describeLines is how much of each kubectl answer a failure shows.
+// describeLines is how many lines of each kubectl output a failure shows.
 const describeLines = 30
 
-// tailLines is how much of the manager's log it shows.
+// tailLines is how many lines of the manager's log a failure shows.
 const tailLines = 25
 
-// check is one expectation, as the summary lists it.
+// check is one expectation in the summary.
 type check struct {
 	ok           bool
 	name, detail string
 }
 
-// checks are all that were created.
+// checks has the checks of a run.
 type checks struct {
 	list []check
-	// complete: the story was told to its end.
+	// complete: the demo ran to its end.
 	complete bool
 }
 
-// pass notes an expectation that was met.
+// pass records an expectation that was met.
 func (c *checks) pass(name, detail string) { c.list = append(c.list, check{true, name, detail}) }
 
-// fail notes one that was not.
+// fail records one that was not met.
 func (c *checks) fail(name string, expected, is any) {
 	c.list = append(c.list, check{false, name, fmt.Sprintf("expected %v, but: %v", expected, is)})
 }
 
-// equal notes whether what is, is as expected.
+// equal records whether a value is as expected.
 func (c *checks) equal(name string, expected, is any, detail string) {
 	if expected == is {
 		c.pass(name, detail)
@@ -43,7 +43,7 @@ func (c *checks) equal(name string, expected, is any, detail string) {
 	c.fail(name, expected, is)
 }
 
-// failed tells whether any check failed.
+// failed reports whether any check failed.
 func (c *checks) failed() bool {
 	for _, check := range c.list {
 		if !check.ok {
@@ -53,7 +53,7 @@ func (c *checks) failed() bool {
 	return false
 }
 
-// passed tells whether all checks were made and hold.
+// passed reports whether all checks were made and succeeded.
 func (c *checks) passed() bool { return c.complete && !c.failed() }
 
 // table lists the checks.
@@ -74,8 +74,8 @@ func (c *checks) table(out *console) []string {
 	return lines
 }
 
-// report reports what went wrong, with what may explain it, and returns the error.
-// An interruption is nothing wrong.
+// report prints what went wrong, with information that may explain it, and returns the error.
+// An interruption is no failure.
 func (d *demo) report(ctx context.Context, err error) error {
 	if interrupted(ctx) {
 		d.out.line("")
@@ -83,7 +83,7 @@ func (d *demo) report(ctx context.Context, err error) error {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // What ended everything else.
+		err = cause // The cause of all other errors.
 	}
 	d.out.line("")
 	d.out.line("%s", d.out.style(red, "FAILED"))
@@ -122,7 +122,7 @@ func (d *demo) report(ctx context.Context, err error) error {
 	return err
 }
 
-// evidence shows the end of what kubectl answers.
+// evidence prints the end of a kubectl command's output.
 func (d *demo) evidence(ctx context.Context, v *view, args ...string) {
 	out, err := d.kubectl(ctx, v, args...)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 // clearLine moves to the beginning of the line and erases it.
 const clearLine = "\r\x1b[K"
 
-// console writes lines for people, from many goroutines. On a terminal it has a
-// status line below them, which is replaced and not kept.
+// console prints lines from many goroutines. On a terminal, it shows a status line below them,
+// which is replaced and not kept.
 type console struct {
 	terminal, colours bool
 
@@ -30,11 +30,12 @@ type console struct {
 	status string
 }
 
-// recordVariable, if it is set, names a file to write what is shown to, with colors:
-// test/gen/pictures draws the README's picture from it.
+// recordVariable names, if set, a file that receives the output with colors. test/gen/pictures
+// draws the README's picture from it.
 const recordVariable = "DEMO_RECORD"
 
-// newConsole writes to out. It is interactive if both are terminals.
+// newConsole creates a console that writes to out. It is interactive if both files are
+// terminals.
 func newConsole(in, out *os.File) (*console, error) {
 	terminal := isTerminal(in) && isTerminal(out)
 	c := &console{out: out, terminal: terminal, colours: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
@@ -50,7 +51,7 @@ func newConsole(in, out *os.File) (*console, error) {
 	return c, nil
 }
 
-// isTerminal tells whether a file is one, without asking more than its kind.
+// isTerminal reports whether a file is a terminal, by its mode.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -60,7 +61,7 @@ func isTerminal(f *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// line writes one line, or several, and keeps the status below.
+// line prints one or more lines, and keeps the status below.
 func (c *console) line(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
@@ -79,8 +80,8 @@ func (c *console) section(title string) {
 	c.line("%s", c.style(bold, "== "+title))
 }
 
-// say replaces the status line; empty removes it. Without a terminal the text
-// becomes a line of its own.
+// say replaces the status line; "" removes it. Without a terminal, it prints the text as a
+// line.
 func (c *console) say(text string) {
 	if !c.terminal {
 		if text != "" {
@@ -107,7 +108,7 @@ func (c *console) draw() {
 	}
 }
 
-// style colours text where there are colours.
+// style colors text if colors are enabled.
 func (c *console) style(sgr, text string) string {
 	if !c.colours || text == "" {
 		return text
@@ -115,7 +116,7 @@ func (c *console) style(sgr, text string) string {
 	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
 }
 
-// mark is the sign of a check.
+// mark returns the symbol of a check's result.
 func (c *console) mark(ok bool) string {
 	switch {
 	case ok && c.terminal:

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// takeForeground has nothing to do where there are no process groups.
+// takeForeground does nothing on systems without process groups.
 func takeForeground(*os.File) (giveBack func()) { return func() {} }

@@ -13,10 +13,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// crdName is the definition of registrations, as kubectl names it.
+// crdName is kubectl's name of the ClusterRegistration CRD.
 const crdName = "crd/clusterregistrations.cluster.xylem.io"
 
-// checkVersions reports what runs, and checks that the scheduler is Kubernetes' own.
+// checkVersions prints the versions, and checks that the scheduler is Kubernetes' own.
 func (d *demo) checkVersions(ctx context.Context) error {
 	info, err := d.host.Client().Discovery().ServerVersion()
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *demo) install(ctx context.Context) error {
 	})
 }
 
-// startManager starts bin/manager with the rights of its own service account.
+// startManager starts bin/manager with the permissions of its service account.
 func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc) error {
 	var err error
 	if d.start, err = d.mark(ctx); err != nil {
@@ -95,8 +95,7 @@ func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc)
 	return nil
 }
 
-// died is the cause of the end of everything that waits, when the manager ends
-// before it is asked to.
+// died is the cause when the manager exits unexpectedly, which ends everything that waits.
 type died struct{ err error }
 
 func (e *died) Error() string { return fmt.Sprintf("the manager ended by itself: %v", e.err) }

@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// kubectl runs kubectl as a cluster's admin, in the root of the repository, and
-// returns what it printed.
+// kubectl runs kubectl as a cluster's admin, in the root of the repository, and returns its
+// output.
 func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.x.Fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
 	cmd.Dir = d.root
 	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is Xylem's to act on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, not for kubectl.
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
@@ -30,7 +30,7 @@ func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, er
 	return out.String(), nil
 }
 
-// do shows a command and runs it.
+// do prints a command and runs it.
 func (d *demo) do(ctx context.Context, v *view, args ...string) error {
 	d.prompt(v, "kubectl "+strings.Join(args, " "))
 	return d.busy("kubectl "+args[0], func() error {
@@ -39,12 +39,12 @@ func (d *demo) do(ctx context.Context, v *view, args ...string) error {
 	})
 }
 
-// prompt shows a command as it was typed.
+// prompt prints a command as typed.
 func (d *demo) prompt(v *view, command string) {
 	d.out.line("   %s %s", d.out.style(bold, "["+v.Name()+"]$"), command)
 }
 
-// refusedByPolicy tells whether an admission policy denied what kubectl was to do.
+// refusedByPolicy reports whether an admission policy denied kubectl's request.
 func refusedByPolicy(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 }

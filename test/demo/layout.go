@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// tableWidth is as wide as a line of our own may get.
+	// tableWidth is the maximum width of the demo's own lines.
 	tableWidth = 120
-	// columnGap is between the columns of kubectl's tables, instead of its own three.
+	// columnGap separates the columns of kubectl's tables, instead of its own three spaces.
 	columnGap = "  "
 )
 
-// widths of the timeline's columns: time, host, members. They make tableWidth
-// with two members and separators.
+// Widths of the timeline's columns: time, host, members. With two members and separators, they
+// add up to tableWidth.
 const (
 	timeWidth   = 7
 	hostWidth   = 40
@@ -24,8 +24,8 @@ const (
 	separator   = " │ "
 )
 
-// row lays out a line of the timeline: text in the column of one cluster (from
-// 0, the host), the others empty. Text that is too wide continues in the next line.
+// row formats a line of the timeline, with text in the column of one cluster (0 is the host).
+// Text that is too wide continues on the next line.
 func row(at string, column, columns int, text string) []string {
 	width := memberWidth
 	if column == 0 {
@@ -52,8 +52,8 @@ func row(at string, column, columns int, text string) []string {
 	return lines
 }
 
-// wrap breaks text at spaces into lines of at most width characters; the second
-// and later ones are indented. A word that is wider stays whole.
+// wrap breaks text at spaces into lines of at most width characters. It indents all lines
+// except the first, and does not break longer words.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -71,10 +71,10 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// elapsed is a time of the timeline: seconds with two decimals.
+// elapsed formats a time of the timeline in seconds, with two decimals.
 func elapsed(d time.Duration) string { return fmt.Sprintf("+%.2fs", d.Seconds()) }
 
-// seconds is a duration of a table.
+// seconds formats a duration for a table.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
@@ -83,7 +83,7 @@ func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, wid
 
 func padLeft(s string, width int) string { return strings.Repeat(" ", max(0, width-length(s))) + s }
 
-// clip cuts text that is wider than width.
+// clip truncates text to a width.
 func clip(s string, width int) string {
 	if length(s) <= width {
 		return s
@@ -113,8 +113,8 @@ func table(rows [][]string) []string {
 	return lines
 }
 
-// narrow leaves those columns out of kubectl's tables that say nothing in any
-// row, and narrows the gaps: they are wider than most terminals otherwise.
+// narrow narrows kubectl's tables, which are wider than most terminals. It removes columns that
+// are empty in every row, and narrows the gaps.
 func narrow(output string) []string {
 	var lines []string
 	for block := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n\n") {
@@ -144,7 +144,7 @@ func narrowTable(lines []string) []string {
 	return table(rows)
 }
 
-// columnsOf cuts a table where its header has columns begin: after two spaces.
+// columnsOf splits a table at the columns of its header, which begin after two spaces.
 func columnsOf(lines []string) [][]string {
 	var starts []int
 	header := lines[0]

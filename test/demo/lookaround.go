@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// lookAround leaves everything up until Ctrl-C, and says how to look at it. What
-// is typed can cut members off, and connect them again.
+// lookAround keeps everything running until Ctrl-C, and prints how to explore it. The user can
+// type commands that disconnect and reconnect members.
 func (d *demo) lookAround(ctx context.Context) {
 	env, err := d.environment()
 	if err != nil {
@@ -61,8 +61,8 @@ func (d *demo) lookAround(ctx context.Context) {
 	}
 }
 
-// environment writes a file for shells: kubectl and its plugin on the PATH, kubectl's
-// cluster the host, and a variable for each member's kubeconfig.
+// environment writes a file for shells: kubectl and its plugin on the PATH, the host as
+// kubectl's cluster, and a variable with each member's kubeconfig.
 func (d *demo) environment() (path string, err error) {
 	var env strings.Builder
 	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.x.Fleet.Kubectl()))
@@ -73,7 +73,7 @@ func (d *demo) environment() (path string, err error) {
 	return d.write("env", []byte(env.String()))
 }
 
-// pasted are commands that can be pasted into a shell as they are.
+// pasted returns commands that can be pasted into a shell.
 func pasted(env string) []string {
 	return []string{
 		". " + env,
@@ -86,7 +86,7 @@ func pasted(env string) []string {
 	}
 }
 
-// obey does what was typed.
+// obey executes a typed command.
 func (d *demo) obey(line string) {
 	verb, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 	m := d.x.Fleet.Member(strings.TrimSpace(name))
@@ -101,7 +101,7 @@ func (d *demo) obey(line string) {
 	}
 }
 
-// route changes what the proxy in front of a member does.
+// route changes the mode of the proxy in front of a member.
 func (d *demo) route(m *controlplane.Cluster, mode controlplane.ProxyMode, what string) {
 	if err := m.Proxy().SetMode(mode); err != nil {
 		what = "is as before: " + err.Error()

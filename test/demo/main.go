@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// exitVariable, when it is set, ends the demo after its checks.
+// exitVariable makes the demo end after its checks, if set.
 const exitVariable = "DEMO_EXIT"
 
 // Exit codes.
@@ -40,15 +40,15 @@ type demo struct {
 	timeline *timeline
 	checks   checks
 	figures  figures
-	// start is where each audit log stood before the manager did anything.
+	// start has the position in each audit log before the manager started.
 	start marks
 }
 
-// views returns the host and the members, as in the timeline's columns.
+// views returns the host and the members in the order of the timeline's columns.
 func (d *demo) views() []*view { return append([]*view{d.host}, d.members...) }
 
 func main() {
-	// Clients and their caches are to say nothing of their own.
+	// Disable the logs of clients and caches.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	giveBack := takeForeground(os.Stdin)
@@ -73,7 +73,7 @@ func main() {
 	}
 }
 
-// run starts everything, tells the story, and ends everything.
+// run starts everything, runs the scenes, and stops everything.
 func (d *demo) run(ctx context.Context) (err error) {
 	begin := time.Now()
 	if d.root, err = kubebin.Root(); err != nil {
@@ -116,8 +116,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return err
 }
 
-// interrupted tells whether the run was told to end, rather than ended by what
-// went wrong.
+// interrupted reports whether the user interrupted the run, rather than an error.
 func interrupted(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), context.Canceled)
 }
@@ -150,7 +149,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	return err
 }
 
-// look begins to watch all clusters.
+// look starts to watch all clusters.
 func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
 	clusters := d.x.Fleet.Clusters()
 	d.timeline = &timeline{out: d.out}
@@ -190,8 +189,7 @@ func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
 	return d.checkVersions(ctx)
 }
 
-// end ends the manager and the clusters, and removes their data unless a check
-// failed.
+// end stops the manager and the clusters, and removes their data unless a check failed.
 func (d *demo) end(ctx context.Context) error {
 	var errs []error
 	if d.x != nil {
@@ -212,10 +210,10 @@ func (d *demo) end(ctx context.Context) error {
 	return nil
 }
 
-// file is the path of a file of the demo's own.
+// file returns the path of a file of the demo.
 func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }
 
-// write writes such a file.
+// write writes a file of the demo.
 func (d *demo) write(name string, content []byte) (string, error) {
 	path := d.file(name)
 	if err := os.WriteFile(path, content, 0o600); err != nil { //nolint:gosec // Below the demo's own directory.

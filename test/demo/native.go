@@ -14,10 +14,10 @@ import (
 // nativeSpace is the namespace, in a member, of the example without Xylem.
 const nativeSpace = "single-cluster"
 
-// timing is how long a claim and its Pod took from the claim's creation.
+// timing is how long a claim and its Pod took since the claim's creation.
 type timing struct{ bound, running time.Duration }
 
-// timing takes the times of the example in a namespace of a cluster.
+// timing returns the times of the example in a namespace of a cluster.
 func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 	claim := object{v.column, kindClaim, namespace, nginxClaim}
 	from, ok := d.timeline.when(since, claim, created)
@@ -34,8 +34,7 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 	return t
 }
 
-// native runs the same claim and Deployment in a member, without Xylem, to have
-// something to compare with.
+// native runs the same claim and Deployment in a member without Xylem, for comparison.
 func (d *demo) native(ctx context.Context) error {
 	d.out.section("For comparison: the same claim and Deployment within one cluster, " + pinned + ", without Xylem")
 	m := d.members[0]
@@ -58,7 +57,7 @@ func (d *demo) native(ctx context.Context) error {
 			return err
 		}
 	}
-	// Handlers see what the conditions have seen a moment later.
+	// The timeline's handlers may run a little later than the conditions' listers.
 	err = d.await(ctx, "the times of the claim and the Pod", func(context.Context) (string, error) {
 		if d.figures.native = d.timing(begin, m, nativeSpace); d.figures.native.bound == 0 || d.figures.native.running == 0 {
 			return "not seen yet", nil

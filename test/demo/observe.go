@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// view is what is seen of one cluster: watched, never asked for.
+// view is one cluster as seen by watches, without requests.
 type view struct {
 	*controlplane.Cluster
 	column  int
@@ -36,7 +36,7 @@ func (v *view) volume(name string) *corev1.PersistentVolume {
 	return unlessMissing(volume, err)
 }
 
-// unlessMissing turns a lister's answer into an object or nil: it has no other error.
+// unlessMissing converts a lister's result to an object or nil. NotFound is its only error.
 func unlessMissing[T any](object *T, err error) *T {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -44,17 +44,16 @@ func unlessMissing[T any](object *T, err error) *T {
 	return object
 }
 
-// labelled returns the Pods of a namespace that have a label.
+// labelled returns the Pods of a namespace with the label.
 func (v *view) labelled(namespace, key, value string) []*corev1.Pod {
 	pods, err := v.pods.Pods(namespace).List(labels.SelectorFromSet(labels.Set{key: value}))
 	if err != nil {
-		return nil // A lister that selects by labels cannot fail.
+		return nil // Listing from a cache by labels cannot fail.
 	}
 	return pods
 }
 
-// observe watches a cluster until the context ends, and writes what happens
-// into the timeline.
+// observe watches a cluster until the context ends, and records its changes in the timeline.
 func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeline, names map[string]string) (*view, error) {
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
 	core := factory.Core().V1()
@@ -94,7 +93,7 @@ func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeli
 	return v, nil
 }
 
-// watch writes what an informer brings into the timeline.
+// watch records an informer's events in the timeline.
 func watch[T any](informer cache.SharedIndexInformer, t *timeline, of func(*T) object, changes func(old, now *T) []change, name func(*T) string) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -121,8 +120,7 @@ func watch[T any](informer cache.SharedIndexInformer, t *timeline, of func(*T) o
 	return err
 }
 
-// follow writes the calls to a member's CSI driver into the timeline, until the
-// context ends.
+// follow records the calls to a member's CSI driver in the timeline, until the context ends.
 func (v *view) follow(ctx context.Context, t *timeline) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()

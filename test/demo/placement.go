@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names in manifests. A claim, its Deployment and the label of its Pods have one.
+// Names in manifests. A claim, its Deployment and the label of its Pods share one name.
 const (
 	manifests    = "test/demo/manifests/"
 	promiseApp   = "scratch"
@@ -23,7 +23,7 @@ const (
 	brokenDriver = "the disk array is on fire"
 )
 
-// promise applies a claim of a class that promises, and its Pod some time later.
+// promise applies a claim of a promise class, and its Pod some time later.
 func (d *demo) promise(ctx context.Context) error {
 	d.out.section("Just in time: a claim that is Bound at once, and has no disk before a Pod lands")
 	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-claim.yaml")
@@ -55,7 +55,7 @@ func (d *demo) promise(ctx context.Context) error {
 	return d.clear(ctx, promiseApp, "promise: the disk goes with its claim")
 }
 
-// full lets a member have no capacity, and the scheduler pass it over.
+// full makes a member run out of capacity, so that the scheduler skips it.
 func (d *demo) full(ctx context.Context) error {
 	d.out.section("A member without room is passed over, by the stock scheduler: what members' drivers publish is summed up in the host")
 	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {
@@ -79,7 +79,7 @@ func (d *demo) full(ctx context.Context) error {
 	return d.clear(ctx, roomyApp, "capacity: the disk goes with its claim")
 }
 
-// failing lets a member's driver fail, and the claim move on.
+// failing makes a member's driver fail, so that Xylem reassigns the claim.
 func (d *demo) failing(ctx context.Context) error {
 	d.out.section("A member that cannot make the disk: claim and Pod move to the next, and say why")
 	m := d.members[0]
@@ -104,7 +104,7 @@ func (d *demo) failing(ctx context.Context) error {
 	return d.clear(ctx, stubbornApp, "recovery: the disk goes with its claim, and the failing member has none")
 }
 
-// clear deletes an app and its claim, and waits until its disk is gone.
+// clear deletes an app and its claim, and waits until the disk is deleted.
 func (d *demo) clear(ctx context.Context, app, check string) error {
 	command := []string{"-n", space, "delete", "--wait=false", "deployment/" + app, "pvc/" + app}
 	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
@@ -127,7 +127,7 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 	return err
 }
 
-// disksOf are the members that have a disk of a claim: once for each.
+// disksOf returns the members with a disk of a claim, once for each disk.
 func (d *demo) disksOf(claim string) (string, error) {
 	var where []string
 	for _, m := range d.members {
@@ -142,7 +142,7 @@ func (d *demo) disksOf(claim string) (string, error) {
 	return strings.Join(where, ", "), nil
 }
 
-// placeOf is the member that an app's Pods run in.
+// placeOf returns the member that runs an app's Pods.
 func (d *demo) placeOf(app string) string {
 	var where []string
 	for _, pod := range d.host.labelled(space, "app", app) {
@@ -151,7 +151,7 @@ func (d *demo) placeOf(app string) string {
 	return strings.Join(where, ", ")
 }
 
-// since is the time between two events of an object, after begin.
+// since returns the time between two events of an object after begin.
 func (d *demo) since(begin time.Time, o object, from, to event) time.Duration {
 	first, ok := d.timeline.when(begin, o, from)
 	last, ok2 := d.timeline.when(begin, o, to)
@@ -161,7 +161,7 @@ func (d *demo) since(begin time.Time, o object, from, to event) time.Duration {
 	return last.Sub(first)
 }
 
-// promiseIs: the claim says how its promise stands.
+// promiseIs: the claim's promise is in the given state.
 func (d *demo) promiseIs(reason string) condition {
 	return condition{"claim " + promiseApp + " says " + reason, func() (string, error) {
 		claim := d.host.claim(space, promiseApp)
@@ -184,7 +184,7 @@ func differs(reason string, c corev1.PersistentVolumeClaimCondition) string {
 	return fmt.Sprintf("it says %s: %s", c.Reason, c.Message)
 }
 
-// lessRoom: the host has less room for a volume in the first member than in the other.
+// lessRoom: the host publishes less capacity for the first member than for the other.
 func (d *demo) lessRoom(ctx context.Context) (string, error) {
 	out, err := d.kubectl(ctx, d.host, "get", "csistoragecapacities", "-n", v1alpha1.DefaultNamespace, "-l", v1alpha1.LabelCluster+"="+pinned,
 		"-o", "jsonpath={.items[*].maximumVolumeSize}")

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// reachParts are the optional rights by which the host's users reach Pods in members.
+// reachParts are the optional permissions that let the host's users reach Pods in members.
 var reachParts = []string{"config/member/logs", "config/member/exec", "config/member/debug", "config/member/metrics"}
 
-// reach shows kubectl logs, exec and debug of a Pod in a member, through the host.
+// reach runs kubectl logs, exec and debug on a Pod in a member, through the host.
 func (d *demo) reach(ctx context.Context) error {
 	d.out.section("kubectl logs, exec and debug, through the virtual node")
 	d.out.line("   (there is no container: KWOK answers as the member's kubelet, with a log of its own and commands of this machine)")
@@ -38,7 +38,7 @@ func (d *demo) reach(ctx context.Context) error {
 	return d.debug(ctx, name)
 }
 
-// debug shows that an ephemeral container gets to the Pod in the member.
+// debug checks that an ephemeral container is added to the Pod in the member.
 func (d *demo) debug(ctx context.Context, pod string) error {
 	const name = "debugger"
 	args := []string{"-n", space, "debug", pod, "--image=busybox", "--container=" + name, "--profile=baseline", "--attach=false"}

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// register registers the members: a Secret with a kubeconfig, and a
-// ClusterRegistration that names it.
+// register registers the members, each with a Secret that contains a kubeconfig and a
+// ClusterRegistration that refers to it.
 func (d *demo) register(ctx context.Context) error {
 	d.out.section("Registering the members: a Secret with a kubeconfig, and a ClusterRegistration that names it")
 	d.out.line("   (the kubeconfig has a token of the member's %s, and no more rights)", harness.MemberUser)
@@ -86,8 +86,8 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	})
 }
 
-// awaitRegistrations waits until every member is Ready, and says how long after
-// the registration was seen each of its conditions came true.
+// awaitRegistrations waits until every member is Ready, and prints how long each of its
+// conditions took to become True.
 func (d *demo) awaitRegistrations(ctx context.Context) error {
 	begin, seen := map[string]time.Time{}, map[string]time.Duration{}
 	conditions := []string{v1alpha1.ConditionConnected, v1alpha1.ConditionSynced, v1alpha1.ConditionNodeReady, v1alpha1.ConditionReady}
@@ -134,8 +134,7 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 	return nil
 }
 
-// awaitCounts waits until the registrations count as many bound volumes as
-// there are disks.
+// awaitCounts waits until the registrations report as many bound volumes as there are disks.
 func (d *demo) awaitCounts(ctx context.Context) error {
 	var counts []string
 	err := d.await(ctx, "registrations that count their volumes", func(ctx context.Context) (string, error) {

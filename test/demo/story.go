@@ -28,11 +28,11 @@ const (
 	replicas   = 2
 )
 
-// grown is what the claim grows to.
+// grown is the new size of the claim.
 const grown = "2Gi"
 
-// scene shows what follows from an act, until all conditions hold and Xylem has
-// come to rest, and returns what it asked of the clusters.
+// scene runs act, shows what follows until all conditions are met and Xylem writes nothing
+// more, and returns its requests to the clusters.
 func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
 	before, err := d.mark(ctx)
 	if err != nil {
@@ -51,13 +51,13 @@ func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) 
 	return d.settle(ctx, before)
 }
 
-// condition is what a scene waits for. lacking returns what there is instead.
+// condition is what a scene waits for. lacking returns the current state.
 type condition struct {
 	expected string
 	lacking  func() (string, error)
 }
 
-// apply is an act: kubectl apply, in the host.
+// apply returns an act: kubectl apply in the host.
 func (d *demo) apply(file string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := d.kubectl(ctx, d.host, "apply", "-f", file)
@@ -65,7 +65,7 @@ func (d *demo) apply(file string) func(context.Context) error {
 	}
 }
 
-// nginx applies the example that everything began with.
+// nginx applies the first example.
 func (d *demo) nginx(ctx context.Context) error {
 	d.out.section("A claim and a Deployment in the host, pinned to the node that stands for " + pinned)
 	d.prompt(d.host, "kubectl apply -f config/samples/nginx.yaml")
@@ -87,8 +87,8 @@ func (d *demo) nginx(ctx context.Context) error {
 	return d.checkOneDisk(nginxClaim)
 }
 
-// checkVolume checks that a claim has the same volume on both sides, and that
-// nothing that happens in the member alone destroys it.
+// checkVolume checks that a claim has the same volume on both sides, and that nothing in the
+// member alone can destroy it.
 func (d *demo) checkVolume(name string) {
 	const same, kept = "volume: the same name on both sides", "volume: policy Retain in the member while it is used"
 	root, leaf := d.host.claim(space, name), d.members[0].claim(space, name)
@@ -105,8 +105,8 @@ func (d *demo) checkVolume(name string) {
 	d.checks.equal(kept, corev1.PersistentVolumeReclaimRetain, volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
 }
 
-// checkOneDisk checks that exactly one disk was created for a claim, and none in
-// the other member.
+// checkOneDisk checks that exactly one disk was created for a claim, and none in the other
+// member.
 func (d *demo) checkOneDisk(claim string) error {
 	var counts []string
 	for _, m := range d.members {
@@ -155,11 +155,11 @@ func (d *demo) statefulSet(ctx context.Context) error {
 	return nil
 }
 
-// setClaim is the name of a replica's claim.
+// setClaim returns the name of a replica's claim.
 func setClaim(i int) string { return fmt.Sprintf("data-%s-%d", setApp, i) }
 
-// leafFound: in the member where a replica landed, its claim is bound to the
-// same volume, and in no other is there a claim.
+// leafFound: the leaf claim of a replica exists only in the replica's member, and is bound to
+// the same volume.
 func (d *demo) leafFound(i int) condition {
 	return condition{fmt.Sprintf("replica %d's claim is bound to the same volume in its member, and only there", i), func() (string, error) {
 		root := d.host.claim(space, setClaim(i))
@@ -183,7 +183,7 @@ func (d *demo) leafFound(i int) condition {
 	}}
 }
 
-// grow asks for more room.
+// grow expands the claim.
 func (d *demo) grow(ctx context.Context) error {
 	d.out.section("The claim grows")
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
@@ -205,7 +205,7 @@ func (d *demo) grow(ctx context.Context) error {
 	return nil
 }
 
-// hasGrown: claim and volume show the capacity, in one cluster.
+// hasGrown: claim and volume have the new capacity in a cluster.
 func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
 	return condition{fmt.Sprintf("claim %s and its volume have %s in %s", nginxClaim, want.String(), v.Name()), func() (string, error) {
 		claim := v.claim(space, nginxClaim)
@@ -224,7 +224,7 @@ func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
 	}}
 }
 
-// remove deletes the Deployment and its claim, and sees the disk go.
+// remove deletes the Deployment and its claim, and waits until the disk is deleted.
 func (d *demo) remove(ctx context.Context) error {
 	d.out.section("Deployment and claim are deleted (policy Delete): the disk goes with them")
 	claim := d.host.claim(space, nginxClaim)
@@ -257,7 +257,7 @@ func (d *demo) remove(ctx context.Context) error {
 	return d.checkNoLeak()
 }
 
-// diskOf is the directory of a claim's disk.
+// diskOf returns the directory of a claim's disk.
 func (d *demo) diskOf(m *view, claim string) (string, error) {
 	book, err := m.Ledger()
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *demo) diskOf(m *view, claim string) (string, error) {
 	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
 }
 
-// absent: nothing of the example is left in a cluster.
+// absent: a cluster has no object of the example any more.
 func (d *demo) absent(v *view, volume string) condition {
 	return condition{"nothing of the example is left in " + v.Name(), func() (string, error) {
 		var left []string
@@ -290,7 +290,7 @@ func (d *demo) absent(v *view, volume string) condition {
 	}}
 }
 
-// checkNoLeak checks that every disk has a claim that uses it in the host.
+// checkNoLeak checks that a claim in the host uses every disk.
 func (d *demo) checkNoLeak() error {
 	disks, claims := 0, 0
 	for _, m := range d.members {
@@ -342,7 +342,7 @@ func (d *demo) podRunning(v *view, namespace, app string) condition {
 	}}
 }
 
-// reserved checks that no user writes what decides where a volume lives.
+// reserved checks that users cannot write the annotations that determine where a volume is.
 func (d *demo) reserved(ctx context.Context) error {
 	_, err := d.kubectl(ctx, d.host, "-n", space, "annotate", "--overwrite", "pvc", nginxClaim, v1alpha1.AnnotationPlacedIn+"=elsewhere")
 	if ctx.Err() != nil {

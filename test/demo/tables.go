@@ -9,18 +9,18 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// figures are what was measured.
+// figures are the measurements.
 type figures struct {
 	scheduler string
-	// creation and deletion are what Xylem asked of each cluster for one claim
-	// and one Pod, by column.
+	// creation and deletion are Xylem's requests to each cluster for one claim and one Pod, by
+	// column.
 	creation, deletion []controlplane.Requests
 	across, native     timing
-	// promise: Bound counts from its claim's creation, Running from its Pod's.
+	// promise: bound counts from the claim's creation, and running from the Pod's.
 	promise timing
 }
 
-// printTable shows a kubectl command and its table.
+// printTable prints a kubectl command and its output.
 func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	out, err := d.kubectl(ctx, v, args...)
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	return nil
 }
 
-// showTables shows what host and member hold now, as kubectl has it.
+// showTables prints the current objects of host and member, as kubectl prints them.
 func (d *demo) showTables(ctx context.Context) error {
 	d.out.section("What kubectl shows on each side (columns without a value are left out)")
 	for _, v := range []*view{d.host, d.members[0]} {
@@ -79,7 +79,7 @@ func (d *demo) summary(took time.Duration, complete bool) {
 	d.out.line("%s, after %d s. Control plane clients are allowed 2000 requests a second.", verdict, int(took.Seconds()))
 }
 
-// writesTable shows what one claim and one Pod cost, by cluster.
+// writesTable prints the writes for one claim and one Pod, by cluster.
 func writesTable(names []string, creation, deletion []controlplane.Requests) []string {
 	lines := []string{"API writes of Xylem for one claim and one Pod (from the audit logs; Leases left out)"}
 	for i, name := range names {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// lag is how long an entry is held back before it is shown: watches of
-	// different clusters bring what happened a little out of order.
+	// lag is how long entries are delayed before they are printed, because watches of different
+	// clusters deliver events slightly out of order.
 	lag = 300 * time.Millisecond
-	// showEvery is how often entries are shown.
+	// showEvery is the interval at which entries are printed.
 	showEvery = 100 * time.Millisecond
 )
 
-// object names an object of a cluster: the column of the cluster in the
-// timeline (0 is the host), kind, namespace and name.
+// object identifies an object of a cluster: the column of the cluster in the timeline (0 is the
+// host), kind, namespace and name.
 type object struct {
 	column                int
 	kind, namespace, name string
@@ -31,30 +31,28 @@ const (
 	kindDisk   = "disk" // named by its claim
 )
 
-// entry is one thing that happened.
+// entry is one event.
 type entry struct {
 	at time.Time
 	object
 	change
 }
 
-// timeline collects what happens in all clusters and shows, while a scene is on,
-// what concerns the scene's namespace. Its methods may be called from many
-// goroutines.
+// timeline collects events from all clusters and prints, during a scene, those in the scene's
+// namespace. Its methods are safe for concurrent use.
 type timeline struct {
 	out     *console
 	columns []string // the clusters' names
 
 	mu      sync.Mutex
 	all     []entry
-	scene   string // the namespace that is shown; empty: none
+	scene   string // the namespace that is shown; none if empty
 	brief   bool   // without what is minor
 	zero    time.Time
 	waiting []entry
 }
 
-// begin begins a scene, in detail or in brief. Times count from the first thing
-// that happens in it.
+// begin begins a scene, detailed or brief. Times count from its first event.
 func (t *timeline) begin(namespace string, brief bool) {
 	for _, line := range heading(t.columns) {
 		t.out.line("%s", t.out.style(dim, line))
@@ -64,7 +62,7 @@ func (t *timeline) begin(namespace string, brief bool) {
 	t.scene, t.brief, t.zero, t.waiting = namespace, brief, time.Time{}, nil
 }
 
-// end ends the scene, and shows what is left of it.
+// end ends the scene, and prints the rest of it.
 func (t *timeline) end() {
 	t.show(time.Now().Add(lag))
 	t.mu.Lock()
@@ -72,7 +70,7 @@ func (t *timeline) end() {
 	t.scene = ""
 }
 
-// record adds what happened to an object at a time.
+// record adds changes of an object at a time.
 func (t *timeline) record(at time.Time, o object, changes ...change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +83,7 @@ func (t *timeline) record(at time.Time, o object, changes ...change) {
 	}
 }
 
-// show prints the entries from before lag ago, in the order of their times.
+// show prints the entries older than lag, in order of their times.
 func (t *timeline) show(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +113,7 @@ func sortEntries(entries []entry) {
 	})
 }
 
-// when returns the first time of an event since a moment.
+// when returns the first time of an event since a given time.
 func (t *timeline) when(since time.Time, o object, ev event) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +127,7 @@ func (t *timeline) when(since time.Time, o object, ev event) (time.Time, bool) {
 	return found, !found.IsZero()
 }
 
-// heading is the first lines of a scene.
+// heading returns the first lines of a scene.
 func heading(columns []string) []string {
 	widths := []int{timeWidth}
 	cells := []string{padLeft("since", timeWidth)}
@@ -153,7 +151,7 @@ func heading(columns []string) []string {
 	return []string{title, rule}
 }
 
-// emphasize colours the lines that tell of an end reached.
+// emphasize highlights lines about a final state.
 func (c *console) emphasize(e event, line string) string {
 	switch e {
 	case bound, running:
@@ -165,7 +163,7 @@ func (c *console) emphasize(e event, line string) string {
 	}
 }
 
-// said reports whether a text occurs in what was shown of an object.
+// said reports whether a text occurs in the printed lines about an object.
 func (t *timeline) said(o object, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

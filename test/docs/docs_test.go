@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// order of the pages: who reads them one after the other installs Xylem on the
-// first, and removes it on the last.
+// order of the pages. A reader of all pages installs Xylem with the first and removes it with
+// the last.
 var order = []string{
 	"README.md",
 	"charts/xylem-member/README.md",
@@ -38,12 +38,11 @@ var order = []string{
 	".github/CONTRIBUTING.md",
 }
 
-// engine are pages about machines with a Docker engine: `make test-e2e` does what
-// they say.
+// engine are pages about machines with a Docker engine, which `make test-e2e` covers.
 var engine = []string{"test/e2e/README.md"}
 
-// elsewhere is who runs the blocks that are not run here, by their first lines. It
-// is a list so that nobody leaves a block out in passing.
+// elsewhere names who runs the blocks that this test skips, by their first lines. It is a list
+// so that nobody skips a block by accident.
 var elsewhere = map[string]string{
 	"make demo": ".ci/run",
 	"git clone https://github.com/xylem-io/xylem": ".ci/run",
@@ -57,7 +56,7 @@ var elsewhere = map[string]string{
 	"kubectl delete customresourcedefinition": "test/charts",
 }
 
-// limit of all pages together.
+// limit of the time for all pages together.
 const limit = 15 * time.Minute
 
 func TestEveryBlockRuns(t *testing.T) {
@@ -90,7 +89,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	r := start(ctx, t, root)
 	for _, page := range order {
 		if ok := t.Run(page, func(t *testing.T) { r.run(ctx, t, pages[page]) }); !ok {
-			return // the next page continues from here
+			return // the next page continues from this state
 		}
 	}
 }
@@ -104,7 +103,7 @@ func known(b Block) bool {
 	return false
 }
 
-// reader is somebody at a terminal, with a host and two members.
+// reader is a user at a terminal, with a host and two members.
 type reader struct {
 	*harness.Xylem
 	root string
@@ -145,8 +144,8 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 	return r
 }
 
-// kubeconfigs writes the host's and the members' as contexts of one file, and the
-// members' as files of their own.
+// kubeconfigs writes the kubeconfigs of host and members as contexts of one file, and those of
+// members as separate files.
 func kubeconfigs(x *harness.Xylem, home string) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range x.Fleet.Clusters() {
@@ -165,8 +164,8 @@ func kubeconfigs(x *harness.Xylem, home string) error {
 	return clientcmd.WriteToFile(*all, filepath.Join(home, ".kube", "config"))
 }
 
-// environment has the programs that the pages speak of, and nothing of whoever runs
-// the test but where Go and the pinned tools keep what they made.
+// environment provides the programs that the pages use. From the environment of the test, it
+// keeps only the caches of Go and the pinned tools.
 func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home string) []string {
 	t.Helper()
 	tools := filepath.Dir(os.Getenv("HELM"))
@@ -189,7 +188,7 @@ func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home
 	}
 }
 
-// run runs the blocks in one shell, as who copies them does.
+// run runs the blocks in one shell, as a reader would.
 func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
 	command := exec.CommandContext(ctx, "bash", "-c", Script(blocks))
 	command.Dir, command.Env = r.root, r.env
@@ -205,7 +204,7 @@ func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
 	}
 }
 
-// kubelet runs the manager while its Deployment is to have Pods.
+// kubelet runs the manager while its Deployment should have Pods.
 func (r *reader) kubelet(ctx context.Context, t *testing.T) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -236,6 +235,6 @@ func (r *reader) runManager(ctx context.Context) error {
 		return nil
 	}
 	ended := r.Manager
-	r.Manager = nil // its account may be another one the next time
+	r.Manager = nil // the next manager may use another account
 	return ended.Stop()
 }

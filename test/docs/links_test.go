@@ -12,18 +12,18 @@ import (
 )
 
 var (
-	// link is a Markdown link or image, or one in HTML.
+	// link matches a link or an image in Markdown or HTML.
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
-	// heading is a Markdown heading.
+	// heading matches a Markdown heading.
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
-	// dropped are the characters that GitHub leaves out of a heading's anchor.
+	// dropped are the characters that GitHub removes from a heading's anchor.
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	// code is a block of code, in which nothing is a link or a heading.
+	// code matches a code block, whose content contains no links or headings.
 	code = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
 
-// TestLinks checks that each link from a page to a file of the repository, and to a
-// heading of a page, leads there.
+// TestLinks checks that each link to a file of the repository, or to a heading of a page, has a
+// target.
 func TestLinks(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -55,7 +55,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestAnchors shows that anchors are GitHub's.
+// TestAnchors checks that anchors are computed as GitHub does.
 func TestAnchors(t *testing.T) {
 	got := anchors("# To change X, edit Y\n## What's `in` it?\n")
 	for _, want := range []string{"to-change-x-edit-y", "whats-in-it"} {
@@ -65,7 +65,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// markdown returns the pages below a directory without their blocks of code.
+// markdown returns the pages below a directory without their code blocks.
 func markdown(root string) (map[string]string, error) {
 	pages := map[string]string{}
 	tree := os.DirFS(root)
@@ -85,7 +85,7 @@ func markdown(root string) (map[string]string, error) {
 	return pages, err
 }
 
-// anchors are those that GitHub gives to the headings of a page.
+// anchors returns the anchors that GitHub creates for the headings of a page.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(page, -1) {

@@ -13,12 +13,12 @@ import (
 
 // Block is one block of commands of a page.
 type Block struct {
-	// Page is the file, from the repository's root; Line is where the block begins.
+	// Page is the file's path from the repository's root. Line is the first line of the block.
 	Page string
 	Line int
 	// Commands are its lines.
 	Commands string
-	// NotRun reports why the block is not run here; empty: it is.
+	// NotRun is the reason why the test does not run the block, or "".
 	NotRun string
 }
 
@@ -27,15 +27,15 @@ func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 var (
 	fence  = regexp.MustCompile("^ *(```+) *([a-z]*)")
 	notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
-	// shells are the languages of blocks of commands.
+	// shells are the languages of command blocks.
 	shells = []string{"sh", "bash", "shell", "console"}
 )
 
-// Blocks are the blocks of commands of a page.
+// Blocks returns the command blocks of a page.
 func Blocks(page, content string) ([]Block, error) {
 	var (
 		all    []Block
-		open   string // the fence that ends the present block
+		open   string // the fence that ends the current block
 		reason string
 		block  *Block
 		number int
@@ -75,8 +75,8 @@ func Blocks(page, content string) ([]Block, error) {
 	return all, lines.Err()
 }
 
-// Pages are the blocks of all Markdown files below a directory, by file. Those of
-// directories that git ignores are left out.
+// Pages returns the blocks of all Markdown files below a directory, by file. It skips
+// directories that git ignores.
 func Pages(root string) (map[string][]Block, error) {
 	pages := map[string][]Block{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -108,8 +108,8 @@ func Pages(root string) (map[string][]Block, error) {
 	return pages, nil
 }
 
-// Script runs the blocks in one shell, and says before each where it stands. It
-// ends at the first command that fails.
+// Script returns a script that runs the blocks in one shell, and prints the position of each.
+// It ends at the first command that fails.
 func Script(blocks []Block) string {
 	var out strings.Builder
 	out.WriteString("set -euo pipefail\n")

@@ -18,12 +18,12 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// What an admin does, by the commands that the documentation has.
+// These specs run what an admin does, with the documentation's commands.
 
 const system = v1alpha1.DefaultNamespace
 
-// managerImage is what `make image` packed, and next the name that the same one
-// gets for an upgrade.
+// managerImage returns the image packed by `make image`. next is another name for the same
+// image, for an upgrade.
 func managerImage() (repository, tag string) {
 	repository, tag, _ = strings.Cut(cmp.Or(os.Getenv("IMG"), "xylem:dev"), ":")
 	return repository, cmp.Or(tag, "latest")
@@ -42,12 +42,12 @@ func upgrade(ctx context.Context) {
 	GinkgoHelper()
 	repository, tag := managerImage()
 	Expect(onKind.Retag(repository+":"+tag, repository+":"+next)).To(Succeed())
-	// Tokens are renewed early, so that a story need not wait for hours.
+	// Renew tokens early, so that a story need not wait for hours.
 	run(ctx, world.Host(), "helm", "upgrade", "xylem", "charts/xylem", "--namespace", system, "--reset-then-reuse-values",
 		"--set", "image.tag="+next, "--set", "renewTokensAfter=0.1", "--wait", "--timeout", settle.String())
 }
 
-// works has the chart's own test run, in a Pod.
+// works runs the chart's own test in a Pod.
 func works(ctx context.Context) {
 	GinkgoHelper()
 	out := run(ctx, world.Host(), "helm", "test", "xylem", "--namespace", system, "--timeout", settle.String())
@@ -56,7 +56,7 @@ func works(ctx context.Context) {
 	Expect(out).NotTo(ContainSubstring("FAILED"))
 }
 
-// registerByPlugin registers a member as the documentation says.
+// registerByPlugin registers a member as the documentation describes.
 func registerByPlugin(ctx context.Context, name string, flags ...string) {
 	GinkgoHelper()
 	member := world.Member(name)
@@ -65,8 +65,8 @@ func registerByPlugin(ctx context.Context, name string, flags ...string) {
 	registered(ctx, name)
 }
 
-// registerByHand registers a member without the plugin, as those do who keep
-// everything in manifests: by the member's chart, a Secret and a ClusterRegistration.
+// registerByHand registers a member without the plugin, like users who keep everything in
+// manifests: with the member's chart, a Secret and a ClusterRegistration.
 func registerByHand(ctx context.Context, name string) {
 	GinkgoHelper()
 	member := world.Member(name)
@@ -87,7 +87,7 @@ func registerByHand(ctx context.Context, name string) {
 	registerAgain(ctx, name)
 }
 
-// registerAgain registers a member whose Secret is there.
+// registerAgain registers a member whose Secret exists.
 func registerAgain(ctx context.Context, name string) {
 	GinkgoHelper()
 	if onKind == nil {
@@ -98,8 +98,8 @@ func registerAgain(ctx context.Context, name string) {
 	registered(ctx, name)
 }
 
-// deregisterByPlugin lets a member go that registerByPlugin registered, with what
-// that made there.
+// deregisterByPlugin deregisters a member that registerByPlugin registered, and removes what
+// the plugin created there.
 func deregisterByPlugin(ctx context.Context, name string) {
 	GinkgoHelper()
 	file := world.Member(name).Kubeconfig
@@ -107,7 +107,7 @@ func deregisterByPlugin(ctx context.Context, name string) {
 	run(ctx, world.Host(), "kubectl", "xylem", "deregister", name, "--member-kubeconfig", file, "--yes")
 }
 
-// deregister has the Pods of a member evicted, and lets it go.
+// deregister deregisters a member, and confirms that its Pods may be evicted.
 func deregister(ctx context.Context, name string) {
 	GinkgoHelper()
 	resource := "clusterregistration/" + name
@@ -115,7 +115,7 @@ func deregister(ctx context.Context, name string) {
 	run(ctx, world.Host(), "kubectl", "delete", resource, "--timeout", settle.String())
 }
 
-// tree shows a claim's whole chain, with what the member says of its part.
+// tree prints the tree of a claim, including the member's objects.
 func tree(ctx context.Context, namespace, claim string) {
 	GinkgoHelper()
 	out := run(ctx, world.Host(), "kubectl", "xylem", "tree", "pvc", claim, "--namespace", namespace,
@@ -123,8 +123,8 @@ func tree(ctx context.Context, namespace, claim string) {
 	Expect(out).To(ContainSubstring(fleet.First))
 }
 
-// uninstall takes away what the admin and the tests' user have made, in the order
-// that the documentation gives.
+// uninstall removes what the admin and the tests' user have created, in the documentation's
+// order.
 func uninstall(ctx context.Context) {
 	GinkgoHelper()
 	run(ctx, world.Host(), "kubectl", "delete", "storageclass", fleet.Class, "just-in-time", "--ignore-not-found")
@@ -133,8 +133,8 @@ func uninstall(ctx context.Context) {
 	run(ctx, world.Member(fleet.Second), "helm", "uninstall", "xylem-member", "--namespace", system, "--wait", "--timeout", settle.String())
 }
 
-// removeSystem removes what the charts leave, because Helm removes no namespace
-// and no CRD: the manager's namespace in each cluster. The CRD stays.
+// removeSystem removes the manager's namespace in each cluster, because Helm removes no
+// namespace. The CRD stays.
 func removeSystem(ctx context.Context) {
 	GinkgoHelper()
 	for _, c := range everywhere() {
@@ -142,17 +142,16 @@ func removeSystem(ctx context.Context) {
 	}
 }
 
-// crd is the definition, and what the API server makes of it.
+// crd has the definition, and the objects that the API server derives from it.
 var crd = []string{
 	"customresourcedefinitions.apiextensions.k8s.io clusterregistrations.cluster.xylem.io",
 	"apiservices.apiregistration.k8s.io v1alpha1.cluster.xylem.io",
 }
 
-// asked reports whether an object may stay when the charts are uninstalled: the CRD,
-// which the chart keeps by default; the namespace, which Helm
-// never removes, with what Kubernetes puts into each; and the Leases in it, which
-// know what a member that is registered once more, or a second manager, must be
-// told from.
+// asked reports whether an object may stay when the charts are uninstalled: the CRD, which the
+// chart keeps by default; the namespace, which Helm never removes, with the objects that
+// Kubernetes creates in each; and the Leases in it, which identify a member that is registered
+// again, or a second manager.
 func asked(c *fleet.Cluster, object string) bool {
 	switch object {
 	case "namespaces " + system, "configmaps " + system + "/kube-root-ca.crt", "serviceaccounts " + system + "/default":

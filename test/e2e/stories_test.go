@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// One story after the other, in the order of a user's first days: what an earlier
-// one installs, a later one needs.
+// The stories run in the order of a user's first days. Later ones depend on what earlier ones
+// install.
 var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 	var before map[string][]string
 
@@ -105,7 +105,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
 	}, SpecTimeout(storyTime))
 
-	It("reaches a Pod by a terminal, attach, port-forward, cp and debug", func(ctx SpecContext) {
+	It("reaches a Pod with a terminal, attach, port-forward, cp and debug", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("test/integration/nodeapi covers it there")
 		}
@@ -160,7 +160,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}).WithContext(ctx).Should(ContainSubstring("ending, as requested"))
 	}, SpecTimeout(storyTime))
 
-	It("gives a Pod that is deleted and re-created its data back", func(ctx SpecContext) {
+	It("returns the data to a Pod that is deleted and re-created", func(ctx SpecContext) {
 		member := world.Member(fleet.First)
 		first, claim := runningPod(ctx, world.Host(), "test-new", "nginx"), boundClaim(ctx, "test-new", "nginx-pvc")
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "delete", "pod", first.Name)
@@ -194,7 +194,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(storyTime))
 
 	It("keeps a promise just in time", func(ctx SpecContext) {
-		// The same sample, not yet used, and by the image that is there.
+		// The same sample with no replicas yet, and with the available image.
 		apply(ctx, world.Host(), sample("promise.yaml", "replicas: 1", "replicas: 0", "nginx:latest", fleet.WorkloadImage))
 		claim := boundClaim(ctx, "test-promise", "data")
 		Expect(volume(ctx, world.Host(), claim.Spec.VolumeName).Spec.CSI.Driver).To(Equal(v1alpha1.PromiseDriverName))
@@ -215,7 +215,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, "test-promise")
 	}, SpecTimeout(storyTime))
 
-	It("leaves the host's DaemonSets alone, which are kept off virtual nodes", func(ctx SpecContext) {
+	It("keeps the host's DaemonSets off virtual nodes, and does not change them otherwise", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("the host has no DaemonSets there")
 		}
@@ -243,7 +243,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "daemonset", name)
 	}, SpecTimeout(storyTime))
 
-	It("loses and doubles nothing when the manager is killed in the middle", func(ctx SpecContext) {
+	It("loses and duplicates nothing when the manager is killed in the middle", func(ctx SpecContext) {
 		const namespace, count = "killed", 6
 		makeNamespace(ctx, namespace)
 		all, members := "", []string{fleet.First, fleet.Second}
@@ -273,7 +273,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("carries out what was asked for while a member was cut off", func(ctx SpecContext) {
+	It("carries out changes that users made while a member was cut off", func(ctx SpecContext) {
 		const namespace = "cut"
 		member := world.Member(fleet.First)
 		makeNamespace(ctx, namespace)
@@ -378,7 +378,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("finds everything again when a member's only node was killed and is back", func(ctx SpecContext) {
+	It("finds all objects after a member's only node was killed and restarted", func(ctx SpecContext) {
 		const namespace = "node"
 		member := world.Member(fleet.Second)
 		makeNamespace(ctx, namespace)
@@ -419,7 +419,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("is upgraded without a workload noticing", func(ctx SpecContext) {
+	It("is upgraded without disturbing a workload", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("there is no chart there")
 		}
@@ -437,7 +437,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "upgraded")
 	}, SpecTimeout(storyTime))
 
-	It("renews a member's token without a Pod noticing", func(ctx SpecContext) {
+	It("renews a member's token without disturbing a Pod", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("test/integration/register has it")
 		}
@@ -460,7 +460,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "renewed")
 	}, SpecTimeout(storyTime))
 
-	It("leaves a member that is deregistered its claims and disks, and finds them again", func(ctx SpecContext) {
+	It("leaves claims and disks in a deregistered member, and finds them again", func(ctx SpecContext) {
 		const namespace = "left"
 		member := world.Member(fleet.Second)
 		makeNamespace(ctx, namespace)
@@ -487,12 +487,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("is not uninstalled while members are registered, and works on", func(ctx SpecContext) {
+	It("is not uninstalled while members are registered, and continues to work", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("there is no chart there")
 		}
 		claim := boundClaim(ctx, "test-new", "nginx-pvc")
-		for _, m := range world.Members() { // those of earlier stories are gone
+		for _, m := range world.Members() { // wait until those of earlier stories are gone
 			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(Or(BeEmpty(), HaveEach("test-new")))
 		}
 		objects, was := map[string][]string{}, snapshot(ctx, "test-new")
@@ -521,11 +521,11 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		upgrade(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("is uninstalled, and leaves what was asked to stay", func(ctx SpecContext) {
+	It("is uninstalled, and leaves only what should stay", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("there is no chart there")
 		}
-		// Those of stories that failed among them.
+		// Includes namespaces of failed stories.
 		for _, namespace := range []string{"test-new", "test-promise", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
 			removeNamespace(ctx, namespace)
 		}
@@ -556,13 +556,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 func everywhere() []*fleet.Cluster { return append([]*fleet.Cluster{world.Host()}, world.Members()...) }
 
-// added lists the objects of a cluster that were not there before.
+// added lists the objects of a cluster that did not exist before.
 func added(ctx context.Context, c *fleet.Cluster, before []string) ([]string, error) {
 	after, err := fleet.Inventory(ctx, c)
 	return slices.DeleteFunc(after, func(o string) bool { return slices.Contains(before, o) }), err
 }
 
-// namespacesOf lists the namespaces that Xylem made in a member.
+// namespacesOf lists the namespaces that Xylem created in a member.
 func namespacesOf(ctx context.Context, member *fleet.Cluster) ([]string, error) {
 	var list corev1.NamespaceList
 	if err := member.API.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}); err != nil {
@@ -619,8 +619,8 @@ func restarts(p *corev1.Pod) (n int32) {
 	return n
 }
 
-// emptied waits until a member's node has no directory of a namespace's claims,
-// or of any if none is given.
+// emptied waits until a member's node has no directory of a namespace's claims, or of any
+// claims if the namespace is empty.
 func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 	GinkgoHelper()
 	if onKind == nil {
@@ -634,8 +634,8 @@ func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 		ShouldNot(ContainElement(ContainSubstring(part)), "directories in %s", member.Name)
 }
 
-// nodesOf lists on which nodes of the host the Pods of a DaemonSet are, and, if it is
-// not nil, those Pods.
+// nodesOf lists the nodes of the host on which the Pods of a DaemonSet run. It stores the Pods
+// if pods is not nil.
 func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Pod) ([]string, error) {
 	var list corev1.PodList
 	if err := world.Host().API.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -654,7 +654,7 @@ func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Po
 	return on, nil
 }
 
-// roomOf is how many more Pods a member's node in the host has capacity for.
+// roomOf returns how many more Pods a member's node in the host has capacity for.
 func roomOf(ctx context.Context, registration string) int64 {
 	GinkgoHelper()
 	var n corev1.Node
@@ -662,8 +662,8 @@ func roomOf(ctx context.Context, registration string) int64 {
 	return n.Status.Allocatable.Pods().Value()
 }
 
-// snapshot is what a disturbance would change: which Pods, claims and volumes
-// there are, and how often containers were started.
+// snapshot returns the state that a disturbance might change: Pods, claims and volumes, and the
+// restart counts of containers.
 func snapshot(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	state := map[string]string{}

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// providerEnv reports where the stories run: kind, or controlplane.
+	// providerEnv selects where the stories run: kind or controlplane.
 	providerEnv = "E2E_PROVIDER"
-	// keepEnv, if it is set, keeps the clusters that the suite made.
+	// keepEnv, if set, keeps the clusters that the suite created.
 	keepEnv = "E2E_KEEP"
 
-	// settle bounds how long anything may take to happen, poll is how often
-	// it is examined. Nothing asserts that it is quick.
+	// settle bounds how long anything may take, and poll is the interval of checks. No test
+	// asserts that anything is fast.
 	settle = 6 * time.Minute
 	poll   = 500 * time.Millisecond
-	// storyTime bounds a story, setUpTime the start of the clusters.
+	// storyTime bounds a story, and setUpTime the start of the clusters.
 	storyTime, setUpTime = 20 * time.Minute, 30 * time.Minute
 )
 
 var (
-	// world is what the stories happen in; onKind is the same if it is of kind.
+	// world is the fleet of the stories. onKind is the same fleet if it uses kind.
 	world  fleet.Fleet
 	onKind *fleet.Kind
 	root   string
@@ -46,7 +46,7 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyTimeout(settle)
 	SetDefaultEventuallyPollingInterval(poll)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
+	log.SetLogger(logr.Discard()) // Disable the logs of clients.
 	RunSpecs(t, "End to end")
 }
 
@@ -74,11 +74,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}, NodeTimeout(setUpTime))
 	if err := world.Up(ctx); err != nil {
-		Fail(err.Error()) // Gomega would show the bytes of it.
+		Fail(err.Error()) // Gomega would print the error's bytes.
 	}
 }, NodeTimeout(setUpTime))
 
-// After a failure everything that could explain it is put into one directory.
+// After a failure, collect everything that could explain it in one directory.
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if !CurrentSpecReport().Failed() {
 		return

@@ -25,10 +25,10 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// Programs that a user has, and where the Makefile says that they are.
+// programs are those that a user has, with their paths from the Makefile.
 var programs = map[string]string{"helm": os.Getenv("HELM"), "kubectl": os.Getenv("KUBECTL")}
 
-// command is a command against a cluster as a user would give it; it is shown.
+// command returns a command against a cluster as a user would run it, and prints it.
 func command(ctx context.Context, c *fleet.Cluster, program string, args ...string) *exec.Cmd {
 	path := program
 	if known := programs[program]; known != "" {
@@ -37,7 +37,7 @@ func command(ctx context.Context, c *fleet.Cluster, program string, args ...stri
 	fmt.Fprintf(GinkgoWriter, "\n%s $ %s %s\n", c.Name, program, strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = root
-	// kubectl finds its plugins in PATH, and a shell finds everything there.
+	// kubectl finds its plugins in PATH, and a shell finds the other programs.
 	search := []string{filepath.Join(root, "bin")}
 	for _, known := range programs {
 		search = append(search, filepath.Dir(known))
@@ -46,7 +46,7 @@ func command(ctx context.Context, c *fleet.Cluster, program string, args ...stri
 	return cmd
 }
 
-// background starts a command that runs until the end of the spec, and returns what it prints.
+// background starts a command that runs until the end of the spec, and returns its output.
 func background(ctx context.Context, c *fleet.Cluster, program string, args ...string) *gbytes.Buffer {
 	GinkgoHelper()
 	ctx, end := context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func background(ctx context.Context, c *fleet.Cluster, program string, args ...s
 	return out
 }
 
-// user runs a command against a cluster as a user would, shows it and what it
-// says, and returns that.
+// user runs a command against a cluster as a user would. It prints the command and its output,
+// and returns the output.
 func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...string) (string, error) {
 	GinkgoHelper()
 	cmd := command(ctx, c, program, args...)
@@ -91,7 +91,7 @@ func shell(ctx context.Context, c *fleet.Cluster, commands string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// documented is the block of commands of a page that has a text.
+// documented returns the command block of a page that contains a text.
 func documented(page, text string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, page))
@@ -114,7 +114,7 @@ func apply(ctx context.Context, c *fleet.Cluster, manifest string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// sample reads one of config/samples, with changes.
+// sample reads a file of config/samples, with replacements.
 func sample(name string, replace ...string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, "config/samples", name))
@@ -125,10 +125,11 @@ func sample(name string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(string(content))
 }
 
-// nodeName is how a registration's member appears in the host.
+// nodeName returns the name of a registration's virtual node.
 func nodeName(registration string) string { return v1alpha1.DefaultNodeNamePrefix + registration }
 
-// workload is a claim, and a Deployment of one Pod with it, in a member.
+// workload returns the manifests of a claim and a Deployment with one Pod that uses it, in a
+// member.
 func workload(namespace, name, registration string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolumeClaim
@@ -159,8 +160,7 @@ spec:
 `, namespace, name, nodeName(registration), fleet.Class, fleet.WorkloadImage)
 }
 
-// apart is a workload whose Pod shares no node of the member with those of others that
-// are so.
+// apart returns a workload whose Pod does not share a node of the member with other such Pods.
 func apart(namespace, name, registration string) string {
 	return strings.NewReplacer(
 		"metadata: {labels: {app: "+name+"}}", "metadata: {labels: {app: "+name+", nodes: apart}}",
@@ -179,9 +179,9 @@ func makeNamespace(ctx context.Context, name string) {
 	Expect(client.IgnoreAlreadyExists(world.Host().API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 }
 
-// removeNamespace removes a namespace of the host, and waits until it has no
-// claim or volume left in any cluster. Its counterparts in members, which go
-// some time after, the last story looks for.
+// removeNamespace removes a namespace of the host, and waits until it has no claim or volume
+// left in any cluster. The last story checks that its counterparts in members are deleted as
+// well, which takes longer.
 func removeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	err := world.Host().API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -203,7 +203,7 @@ func absent(ctx context.Context, c *fleet.Cluster, name string, o client.Object)
 	}
 }
 
-// volumesOf lists the PVs that claims of a namespace have, or had.
+// volumesOf lists the PVs of present and deleted claims of a namespace.
 func volumesOf(ctx context.Context, c *fleet.Cluster, namespace string) ([]string, error) {
 	var list corev1.PersistentVolumeList
 	if err := c.API.List(ctx, &list); err != nil {
@@ -218,8 +218,7 @@ func volumesOf(ctx context.Context, c *fleet.Cluster, namespace string) ([]strin
 	return names, nil
 }
 
-// runningPod waits for the one Pod of an app to be running in a cluster, and
-// returns it.
+// runningPod waits until the only Pod of an app runs in a cluster, and returns it.
 func runningPod(ctx context.Context, c *fleet.Cluster, namespace, app string) *corev1.Pod {
 	GinkgoHelper()
 	var found *corev1.Pod
@@ -258,7 +257,7 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// boundClaim waits for a claim of the host to be bound, and returns it.
+// boundClaim waits until a claim of the host is bound, and returns it.
 func boundClaim(ctx context.Context, namespace, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	var claim corev1.PersistentVolumeClaim
@@ -302,8 +301,8 @@ func registered(ctx context.Context, name string) *v1alpha1.ClusterRegistration 
 	return &cr
 }
 
-// reachable reports whether a member's node in the host is Ready, and does not say that the member
-// is away: Xylem keeps it Ready all the same (spec.node.whenAway).
+// reachable reports whether a member's node in the host is Ready and does not report that the
+// member is away. Xylem keeps the node Ready in that case (spec.node.whenAway).
 func reachable(ctx context.Context, registration string) (bool, error) {
 	var n corev1.Node
 	if err := world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n); err != nil {
@@ -317,13 +316,13 @@ func reachable(ctx context.Context, registration string) (bool, error) {
 	return isReady && !away, nil
 }
 
-// written returns the lines that a Pod's disk holds; its own program reads them.
+// written returns the lines on a Pod's disk, as read by the Pod's program.
 func written(ctx context.Context, member *fleet.Cluster, namespace, pod string) ([]string, error) {
 	out, err := member.Typed.CoreV1().Pods(namespace).ProxyGet("http", pod, "80", "/", nil).DoRaw(ctx)
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), err
 }
 
-// write has a Pod's program write a line, and returns when it is on the disk.
+// write makes a Pod's program write a line, and returns once the line is on the disk.
 func write(ctx context.Context, member *fleet.Cluster, namespace, pod, line string) {
 	GinkgoHelper()
 	if !world.Kubelets() {
@@ -335,7 +334,7 @@ func write(ctx context.Context, member *fleet.Cluster, namespace, pod, line stri
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// holds waits until a Pod's disk shows lines, in order, among what else it has.
+// holds waits until a Pod's disk has the lines, in order, among others.
 func holds(ctx context.Context, member *fleet.Cluster, namespace, pod string, lines ...string) {
 	GinkgoHelper()
 	if !world.Kubelets() {
@@ -344,7 +343,7 @@ func holds(ctx context.Context, member *fleet.Cluster, namespace, pod string, li
 	Eventually(func() ([]string, error) { return written(ctx, member, namespace, pod) }).WithContext(ctx).Should(ContainElements(lines))
 }
 
-// show prints what a Pod's disk holds.
+// show prints the content of a Pod's disk.
 func show(ctx context.Context, member *fleet.Cluster, namespace, pod string) {
 	GinkgoHelper()
 	if world.Kubelets() {
@@ -352,7 +351,7 @@ func show(ctx context.Context, member *fleet.Cluster, namespace, pod string) {
 	}
 }
 
-// memberOf is the member whose node a Pod of the host is on.
+// memberOf returns the member on whose node a host Pod runs.
 func memberOf(p *corev1.Pod) *fleet.Cluster {
 	GinkgoHelper()
 	m := world.Member(strings.TrimPrefix(p.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix))

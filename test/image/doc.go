@@ -1,5 +1,4 @@
-// Package image makes container images out of files, without an engine, a
-// registry or a clock: the same files give the same digest wherever and
-// whenever they are packed. The manager's image is created by it, and those that
-// the tests on kind need where nothing can be pulled.
+// Package image builds container images from files, without a container engine, a registry or a
+// clock. The same files always result in the same digest. It builds the manager's image, and
+// images for the tests on kind if none can be pulled.
 package image

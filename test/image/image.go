@@ -19,24 +19,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// File is one entry of a layer. Of From, Content and Link one is used, in this
-// order; a directory has none.
+// File is one entry of a layer. It uses the first of From, Content and Link that is set; a
+// directory has none.
 type File struct {
 	// Path is absolute.
 	Path string
-	// Mode holds the permissions, with the sticky bit as in tar.
+	// Mode has the permissions, including tar's sticky bit.
 	Mode int64
-	// From is a file of this machine to be copied.
+	// From is the path of a local file to copy.
 	From string
-	// Content is what the file holds.
+	// Content is the file's content.
 	Content []byte
-	// Link creates a symbolic link to this.
+	// Link makes the entry a symbolic link with this target.
 	Link string
-	// Dir creates a directory.
+	// Dir makes the entry a directory.
 	Dir bool
 }
 
-// Scratch is the image of one platform with nothing in it.
+// Scratch returns an empty image for one platform.
 func Scratch(os, arch string) (v1.Image, error) {
 	config, err := empty.Image.ConfigFile()
 	if err != nil {
@@ -51,8 +51,8 @@ func Scratch(os, arch string) (v1.Image, error) {
 	return image, nil
 }
 
-// Build adds one layer with files to base, and changes its configuration. The
-// layer belongs to root, and has no times.
+// Build adds one layer with files to base, and changes its configuration. The layer belongs to
+// root, and has no times.
 func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, error) {
 	archive, err := layer(files)
 	if err != nil {
@@ -62,7 +62,7 @@ func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, e
 	if err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
-	// History entries have times and say nothing that the layer does not.
+	// History entries have times, which would change the digest.
 	image, err := mutate.Append(base, mutate.Addendum{Layer: added, History: v1.History{CreatedBy: "xylem test/image"}})
 	if err != nil {
 		return nil, fmt.Errorf("adding a layer: %w", err)
@@ -79,8 +79,8 @@ func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, e
 	return image, nil
 }
 
-// Save writes images to an archive that docker, podman, ctr and kind load. The
-// order in which they are given is not that in which they are written.
+// Save writes images to an archive that docker, podman, ctr and kind can load. The order of
+// images in the archive is not specified.
 func Save(to string, images map[string]v1.Image) (err error) {
 	out, err := os.CreateTemp(path.Dir(to), "."+path.Base(to)+".*")
 	if err != nil {
@@ -119,7 +119,7 @@ func Write(out io.Writer, images map[string]v1.Image) error {
 	return nil
 }
 
-// layer is an archive of files with every directory above them, sorted.
+// layer returns an archive with the files and all parent directories, sorted.
 func layer(files []File) ([]byte, error) {
 	entries := map[string]File{}
 	for _, f := range files {

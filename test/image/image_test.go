@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// pack packs one set of files, in the order in which they are given.
+// pack packs files in the given order.
 func pack(t *testing.T, files ...File) v1.Image {
 	t.Helper()
 	scratch, err := Scratch("linux", "amd64")
@@ -48,7 +48,7 @@ func TestSameFilesSameDigest(t *testing.T) {
 	licence := File{Path: "/LICENSE", Mode: 0o644, Content: []byte("Apache")}
 	first := digest(t, pack(t, program, licence))
 
-	// Another time, another mode on this machine, another order: none of it shows.
+	// Another time, another local mode, another order: the digest does not change.
 	if err := os.Chtimes(source, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}

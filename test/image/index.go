@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Index joins images of several platforms into one OCI index. The platform of each is
-// that of its configuration; two of one platform are an error.
+// Index joins images of several platforms into one OCI index. The platform of each comes from
+// its configuration. Two images of one platform are an error.
 func Index(images ...v1.Image) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	seen := map[string]bool{}
@@ -36,8 +36,8 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// SaveIndex writes an index to a directory in the OCI image layout, which is replaced.
-// Skopeo, crane and oras copy it to a registry.
+// SaveIndex writes an index to a directory in the OCI image layout, and replaces the directory.
+// Skopeo, crane and oras can copy it to a registry.
 func SaveIndex(to string, index v1.ImageIndex) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {

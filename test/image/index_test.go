@@ -28,7 +28,7 @@ func TestIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "index")
-	for range 2 { // The second one replaces the first.
+	for range 2 { // The second call replaces the first one's directory.
 		if err := SaveIndex(to, index); err != nil {
 			t.Fatal(err)
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ends of a world: those in which nothing moves any more that are reached from it without
-// another disruption, by what they look like.
+// ends are the final worlds that are reached from a world without another disruption, by their
+// appearance to a user. In a final world, nothing moves any more.
 type ends map[string]int
 
-// confluence checks that what is left in the end depends on what happened, and not on who was
-// first: from each world, all orders of the moves of Kubernetes and of Xylem settle alike. races
-// are the differences that there may be.
+// confluence checks that the final state depends on what happened, and not on the order: from
+// each world, all orders of the moves of Kubernetes and Xylem end alike. races are the allowed
+// differences.
 func (s *search) confluence() {
 	t := s.components()
 	of := make([]ends, t.components+1)
@@ -28,7 +28,7 @@ func (s *search) confluence() {
 	for at, c := range t.of {
 		members[c] = append(members[c], at)
 	}
-	// Tarjan finds a component after all that are reached from it.
+	// Tarjan's algorithm finds a component after all components that are reached from it.
 	for c := 1; c <= t.components; c++ {
 		of[c] = ends{}
 		for _, at := range members[c] {
@@ -50,8 +50,8 @@ func (s *search) confluence() {
 	s.histories(func(to int) ends { return of[t.of[to]] })
 }
 
-// diverges notes that a world has several ends, if it is one of the last that has: each of its
-// moves leads to one. Which moves lead to which end says what the race is about.
+// diverges records that a world has several ends, if it is one of the last such worlds: each of
+// its moves leads to one end. The moves that lead to each end identify the race.
 func (s *search) diverges(at int, of func(int) ends) {
 	by := map[string][]string{}
 	for _, e := range s.next[at] {
@@ -79,7 +79,7 @@ func (s *search) diverges(at int, of func(int) ends) {
 	s.find(at, "the end depends on what comes first: "+strings.Join(sides, " | "), strings.Join(words, "\n    "))
 }
 
-// move is the name of a move between two worlds.
+// move returns the name of a move between two worlds.
 func (s *search) move(at int, e edge) string {
 	if e.ours {
 		step := s.steps[at][slices.IndexFunc(s.steps[at], func(step step) bool { return step.request == e.by })]
@@ -93,7 +93,7 @@ func (s *search) move(at int, e edge) string {
 	return "?"
 }
 
-// histories counts the ends of all orders in which one disruption and everything else happen.
+// histories counts the ends of all orders of one disruption and the other moves.
 func (s *search) histories(of func(int) ends) {
 	found := map[string]map[string]int{}
 	for at, w := range s.worlds {
@@ -121,14 +121,15 @@ func (s *search) histories(of func(int) ends) {
 	s.result.Histories = most
 }
 
-// history that a disruption begins: it, and what the classes say.
+// history returns the name of the history that a disruption begins: the disruption, and the
+// classes.
 func (s *search) history(at int, u upset) string {
 	w := s.worlds[at]
 	return fmt.Sprintf("%s; the classes say %s and %s", u.name, w.hostPolicy.reclaim(), w.leafPolicy.reclaim())
 }
 
-// settled is what a world looks like to a user: without names and UIDs that are made up, and
-// without what only says how it came to be.
+// settled returns what a world looks like to a user: without generated names and UIDs, and
+// without traces of how it came about.
 func (m *Model) settled(w world) string {
 	var words []string
 	for c, i := range w.roots {
@@ -159,7 +160,7 @@ func (m *Model) settled(w world) string {
 	return strings.Join(words, "; ")
 }
 
-// boundTo says what has the name of a claim's volume.
+// boundTo describes the object with the name of a claim's volume.
 func (m *Model) boundTo(w world, root *corev1.PersistentVolumeClaim) string {
 	name := root.Spec.VolumeName
 	if name == "" || slices.Contains(elsewhereNames[:], name) {
@@ -195,7 +196,7 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 	return strings.Join(words, " ")
 }
 
-// claimant is whose a PV is.
+// claimant returns the claim to which a PV belongs.
 func (m *Model) claimant(w world, pv *corev1.PersistentVolume) string {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {

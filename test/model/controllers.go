@@ -27,13 +27,13 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// target of a write.
+// target is the object of a write.
 type target struct {
 	side       side
 	kind, name string
 }
 
-// written says what a reconcile wrote first; zero: nothing.
+// written is the first write of a reconcile; zero means none.
 type written struct {
 	verb string
 	target
@@ -43,7 +43,7 @@ func (w written) String() string {
 	return fmt.Sprintf("%s %s in the %s, %s", w.verb, w.kind, w.side, w.name)
 }
 
-// run is one reconcile, in a world that its first write changes.
+// run is one reconcile in a world that its first write changes.
 type run struct {
 	world      world
 	wrote      written
@@ -52,7 +52,7 @@ type run struct {
 	clock      *stopped
 }
 
-// stopped is a clock that moves only as the model has it.
+// stopped is a clock that the model moves.
 type stopped struct{ now time.Time }
 
 func (s *stopped) Now() time.Time { return s.now }
@@ -65,10 +65,10 @@ func (r *run) tell(reason string) {
 	}
 }
 
-// Eventf notes the reason of an event: somebody was told.
+// Eventf records the reason of an event, because it reports something to a user.
 func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.tell(reason) }
 
-// guard of a world in which the fence is held.
+// guard is the guard of a world in which the fence is held.
 type guard struct{ state state }
 
 func (guard) Held() error { return nil }
@@ -82,25 +82,25 @@ func (g guard) MayDestroy() error {
 
 func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
 
-// request of a controller, for an object by its name.
+// request is a controller's request for an object by its name.
 type request struct{ controller, name string }
 
-// step is what a reconcile came to.
+// step is the result of a reconcile.
 type step struct {
 	request
 	wrote      written
 	to         state // after that
 	violations []string
 	told       []string
-	// again: the controller enqueues the request itself, or has not done all that it would.
+	// again: the controller requeues the request, or has not finished.
 	again bool
 }
 
-// stepKey is all that the steps in a world depend on.
+// stepKey has all inputs of the steps in a world.
 type stepKey struct {
 	seen, live state
 	mirrored   [leaves]bool
-	// uids that come next, of claims and of host PVs by their names.
+	// the next UIDs of claims, and of host PVs by name
 	claim types.UID
 	pvs   [hosts]types.UID
 }
@@ -114,7 +114,7 @@ func (m *Model) keyOf(w world) stepKey {
 	return key
 }
 
-// steps of all controllers in a world.
+// steps returns the steps of all controllers in a world.
 func (m *Model) steps(ctx context.Context, w world) []step {
 	seen := w.seen()
 	var all []step
@@ -138,7 +138,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile of a process that has just been started.
+// step runs one reconcile of a process that has just started.
 func (m *Model) step(ctx context.Context, w world, q request) step {
 	r := &run{world: w, clock: &stopped{after.Time}}
 	seen := w.seen()
@@ -158,7 +158,7 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	var result reconcile.Result
 	err := recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	if err == nil && r.wrote == (written{}) && result.RequeueAfter > 0 {
-		r.clock.now = r.clock.now.Add(result.RequeueAfter) // and nothing has happened
+		r.clock.now = r.clock.now.Add(result.RequeueAfter) // if nothing was written
 		err = recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	}
 	switch {
@@ -171,7 +171,7 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	return step{request: q, wrote: r.wrote, to: r.world.state, violations: r.violations, told: r.told, again: err != nil || result.RequeueAfter > 0}
 }
 
-// key of a request: claims have a namespace.
+// key returns the key of a request. Claims have a namespace.
 func (q request) key() reconcile.Request {
 	key := types.NamespacedName{Name: q.name}
 	if q.controller == rootpvc.Name {
@@ -189,7 +189,7 @@ func recovered(do func() error) (err error) {
 	return do()
 }
 
-// linked is a controller of the member's link.
+// linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := newLink(w, r, cached, live)
 	if err := addTo(link, name, cached, live); err != nil {
@@ -198,7 +198,7 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 	return link.Controllers()[0]
 }
 
-// newLink to the member in a world.
+// newLink creates a link to the member in a world.
 func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	g := guard{w.state}
 	return &member.Link{
@@ -213,7 +213,7 @@ func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	}
 }
 
-// addTo a link one of its controllers, with nothing in its memory.
+// addTo adds one of its controllers, without any memory, to a link.
 func addTo(link *member.Link, name string, cached, live func(side) reader) error {
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {

@@ -3,7 +3,7 @@ package model
 import "slices"
 
 // cycles finds the sets of worlds that are reached from one another without a disruption
-// (Tarjan's strongly connected components), in which Xylem writes: it would write for ever.
+// (Tarjan's strongly connected components) and in which Xylem writes. It would write forever.
 func (s *search) cycles() {
 	t := s.components()
 	seen := map[int]bool{}
@@ -17,10 +17,10 @@ func (s *search) cycles() {
 	}
 }
 
-// left reports whether Xylem may leave a cycle of worlds by a step that is possible again and
-// again. Only with promises, it is no finding then: an admin takes a promise from the member
-// whose node its Pod is on. host_volume takes placed-in off, root_pvc places the claim again and
-// labels the promise, and which of the two comes first is a matter of luck each time.
+// left reports whether Xylem may leave a cycle of worlds by a step that is possible repeatedly.
+// That is acceptable only for promises, when an admin takes a promise from the member on whose
+// node its Pod is. Then host_volume removes placed-in, and root_pvc places the claim again and
+// labels the promise, in either order.
 func (s *search) left(t *tarjan, component int) bool {
 	if !s.model.bounds.Promises {
 		return false
@@ -33,7 +33,7 @@ func (s *search) left(t *tarjan, component int) bool {
 	return false
 }
 
-// components of worlds that are reached from one another.
+// components returns the components of worlds that are reached from one another.
 func (s *search) components() *tarjan {
 	t := &tarjan{search: s, index: make([]int, len(s.worlds)), low: make([]int, len(s.worlds)), on: make([]bool, len(s.worlds)), of: make([]int, len(s.worlds))}
 	for at := range s.worlds {
@@ -91,7 +91,7 @@ func (t *tarjan) from(start int) {
 	}
 }
 
-// pop the component that a world is the root of.
+// pop removes the component whose root is a world.
 func (t *tarjan) pop(root int) {
 	t.components++
 	for {

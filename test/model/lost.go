@@ -9,32 +9,32 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// idle is a request that is not enqueued in a world: on some way there, it was reconciled when
-// there was nothing to do but to report said, and nothing has enqueued it since.
+// idle is a request that is not enqueued in a world. On some path there, it was reconciled when
+// it had nothing to do except to report said, and nothing has enqueued it since.
 type idle struct {
 	at int
 	request
 	said reasons
 }
 
-// reasons that are reported, as a set.
+// reasons is a set of reported reasons.
 type reasons uint64
 
-// lost looks for requests with a step, or with something to report, that nobody enqueues: on
-// some way to a world, the request was reconciled when it had nothing to do, and no event of a
-// later move was for it. It is a finding where nothing else moves.
+// lost searches for requests with a step or a report that nothing enqueues: on some path to a
+// world, the request was reconciled when it had nothing to do, and no later event enqueued it.
+// It is a finding if nothing else moves.
 type lost struct {
 	*search
 	wakes *wakes
-	// from is the world in which each idle request was the same; of those that were reconciled
-	// there, it is their own.
+	// from has, for each idle request, the preceding world with the same request, or its own world
+	// if it was reconciled there.
 	from  map[idle]int
 	work  []idle
 	known map[string]reasons
 	told  map[[2]state]map[request]bool
 }
 
-// wakeups checks that nothing is lost for want of an event.
+// wakeups checks that no step or report is lost for lack of an event.
 func (s *search) wakeups(ctx context.Context) error {
 	wakes, err := s.model.newWakes(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *search) wakeups(ctx context.Context) error {
 	return nil
 }
 
-// requests that there may be, by those that may get something to do from a world.
+// at returns the step of a request in a world, and whether there is one.
 func (l *lost) at(at int, q request) (step, bool) {
 	for _, step := range l.steps[at] {
 		if step.request == q {
@@ -70,12 +70,13 @@ func (l *lost) at(at int, q request) (step, bool) {
 	return step{}, false
 }
 
-// pending reports whether a step has anything to do, or to say beyond what was said.
+// pending reports whether a step has anything to do, or to report beyond said.
 func (l *lost) pending(s step, said reasons) bool {
 	return s.wrote != (written{}) || l.reported(s)&^said != 0
 }
 
-// processed follows what is reconciled in a world to those worlds in which it has more to do.
+// processed follows the requests that are reconciled in a world to the worlds in which they
+// have more to do.
 func (l *lost) processed(at int) {
 	for _, e := range l.next[at] {
 		l.passOn(at, e.to, e)
@@ -85,7 +86,8 @@ func (l *lost) processed(at int) {
 	}
 }
 
-// passOn the requests that have nothing to do in a world, or have just done it, to the next one.
+// passOn passes the requests that have nothing to do in a world, or have just done it, to the
+// next one.
 func (l *lost) passOn(at, to int, by edge) {
 	for _, next := range l.steps[to] {
 		var said reasons
@@ -100,7 +102,8 @@ func (l *lost) passOn(at, to int, by edge) {
 	}
 }
 
-// follow an idle request along the moves from its world, as long as it has something to do.
+// follow follows an idle request along the moves from its world, as long as it has something to
+// do.
 func (l *lost) follow(i idle) {
 	along := func(to int, by edge) {
 		if by.ours && by.by == i.request {
@@ -118,7 +121,8 @@ func (l *lost) follow(i idle) {
 	}
 }
 
-// pass an idle request on, if it has something to do in the next world and no event is for it.
+// pass passes an idle request on if it has something to do in the next world and no event
+// enqueues it.
 func (l *lost) pass(at, to int, next step, said reasons) {
 	i := idle{to, next.request, said}
 	if _, known := l.from[i]; known || !l.pending(next, said) || l.events(at, to)[next.request] {
@@ -128,11 +132,11 @@ func (l *lost) pass(at, to int, next step, said reasons) {
 	l.work = append(l.work, i)
 }
 
-// events of a move: the requests that they enqueue.
+// events returns the requests that the events of a move enqueue.
 func (l *lost) events(at, to int) map[request]bool {
 	before, after := l.worlds[at], l.worlds[to]
 	if before.suspended != after.suspended {
-		return everything // a link, or the process, that begins anew
+		return everything // a link, or the process, that starts again
 	}
 	key := [2]state{before.seen(), after.seen()}
 	if key[0] == key[1] {
@@ -146,7 +150,7 @@ func (l *lost) events(at, to int) map[request]bool {
 	return found
 }
 
-// everything that may be enqueued.
+// everything has all requests.
 var everything = func() map[request]bool {
 	all := map[request]bool{}
 	for _, name := range claimNames {
@@ -161,14 +165,14 @@ var everything = func() map[request]bool {
 	return all
 }()
 
-// judge a world by the requests that may be idle in it.
+// judge checks a world for requests that may be idle in it.
 func (l *lost) judge(at int, left []idle) {
 	if len(left) == 0 || slices.ContainsFunc(l.next[at], func(e edge) bool { return !e.ours }) {
 		return
 	}
 	for _, step := range l.steps[at] {
 		if step.wrote != (written{}) && !slices.ContainsFunc(left, func(i idle) bool { return i.request == step.request }) {
-			return // it goes on
+			return // the world moves on
 		}
 	}
 	for _, i := range left {
@@ -181,7 +185,7 @@ func (l *lost) judge(at int, left []idle) {
 	}
 }
 
-// way on which a request became idle.
+// way returns the path on which a request became idle.
 func (l *lost) way(i idle) string {
 	var worlds []int
 	for seen := map[int]bool{}; !seen[i.at]; {
@@ -201,12 +205,12 @@ func (l *lost) way(i idle) string {
 	return b.String()
 }
 
-// reported are the reasons that a step reports.
+// reported returns the reasons that a step reports.
 func (l *lost) reported(s step) reasons {
 	var all reasons
 	for _, reason := range s.told {
 		if strings.HasPrefix(reason, "error") || reason == v1alpha1.ReasonSurplusVolume || reason == v1alpha1.ReasonOrphanedVolume {
-			continue // it is tried again; or orphan reports it, which looks at intervals
+			continue // the controller retries; or orphan, which runs at intervals, reports it
 		}
 		if l.known[reason] == 0 {
 			if len(l.known) == 64 {

@@ -32,18 +32,18 @@ const (
 	pvProtection  = "kubernetes.io/pv-protection"
 )
 
-// here is the member of the model, and there another one, of which only its part in the host
-// is modelled.
+// here is the member of the model. there is another member; the model has only its objects in
+// the host.
 var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
 
-	// claimNames are those that claims may have, on either side.
+	// claimNames are the names of claims, on either side.
 	claimNames = [names]string{"data", "logs"}
 )
 
-// A member's clock. A cluster is restored at the second of these times, to objects of the
-// first; what is made afterwards has the third.
+// Times by a member's clock. A cluster is restored at the second of these times, to objects of
+// the first. Objects that are created afterwards have the third.
 var (
 	before   = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	restored = before.Add(time.Hour)
@@ -51,11 +51,11 @@ var (
 	deleted  = metav1.NewTime(before.Add(3 * time.Hour))
 )
 
-// id of an object in its state. Equal states of an object have one id, which is its
-// resourceVersion as well; 0 is no object.
+// id identifies an object in a certain state. Equal states have the same id, which is also the
+// resourceVersion. 0 means no object.
 type id int32
 
-// objects are all that were ever made, by id. They are not changed any more.
+// objects has all objects that were ever created, by id. They never change.
 type objects struct {
 	mu     sync.RWMutex
 	ids    map[string]id
@@ -73,10 +73,11 @@ type encoded interface {
 	Marshal() ([]byte, error)
 }
 
-// keep an object, which its caller leaves alone from now on; nil is 0.
+// keep stores an object and returns its id, or 0 for nil. The caller must not modify the object
+// afterwards.
 func (o *objects) keep(obj encoded) id {
 	obj.SetResourceVersion("")
-	bytes, err := obj.Marshal() // maps are in the order of their keys
+	bytes, err := obj.Marshal() // Marshal sorts map keys
 	if err != nil {
 		panic(err)
 	}
@@ -100,35 +101,35 @@ func (o *objects) keep(obj encoded) id {
 	return made
 }
 
-// claim of an id; nil for 0. It is not to be changed.
+// claim returns the claim of an id, or nil for 0. Do not modify it.
 func (o *objects) claim(i id) *corev1.PersistentVolumeClaim {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.claims[i]
 }
 
-// pv of an id; nil for 0. It is not to be changed.
+// pv returns the PV of an id, or nil for 0. Do not modify it.
 func (o *objects) pv(i id) *corev1.PersistentVolume {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pvs[i]
 }
 
-// pod of an id; nil for 0. It is not to be changed.
+// pod returns the Pod of an id, or nil for 0. Do not modify it.
 func (o *objects) pod(i id) *corev1.Pod {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pods[i]
 }
 
-// changePod is the id of a Pod with a change made to it.
+// changePod returns the id of a Pod with a change.
 func (o *objects) changePod(i id, change func(*corev1.Pod)) id {
 	pod := o.pod(i).DeepCopy()
 	change(pod)
 	return o.keep(pod)
 }
 
-// newPod is a Pod that uses the first claim.
+// newPod returns a Pod that uses the first claim.
 func newPod(uid types.UID) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app", UID: uid, CreationTimestamp: before},
@@ -139,28 +140,28 @@ func newPod(uid types.UID) *corev1.Pod {
 	}
 }
 
-// changeClaim is the id of a claim with a change made to it.
+// changeClaim returns the id of a claim with a change.
 func (o *objects) changeClaim(i id, change func(*corev1.PersistentVolumeClaim)) id {
 	claim := o.claim(i).DeepCopy()
 	change(claim)
 	return o.keep(claim)
 }
 
-// changePV is the id of a PV with a change made to it.
+// changePV returns the id of a PV with a change.
 func (o *objects) changePV(i id, change func(*corev1.PersistentVolume)) id {
 	pv := o.pv(i).DeepCopy()
 	change(pv)
 	return o.keep(pv)
 }
 
-// larger is what a claim requests that has grown.
+// larger is the requested size of an expanded claim.
 var larger = resource.MustParse("2Gi")
 
 func sized(size resource.Quantity) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: size}
 }
 
-// newRoot is a claim as a user makes it.
+// newRoot returns a claim as a user creates it.
 func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},
@@ -173,7 +174,7 @@ func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// newLeafVolume is the PV that the member's provisioner makes for a leaf claim.
+// newLeafVolume returns the PV that the member's provisioner creates for a leaf claim.
 func newLeafVolume(claim *corev1.PersistentVolumeClaim, uid types.UID, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	name := leafName(claim.UID)
 	return &corev1.PersistentVolume{
@@ -194,7 +195,7 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 }
 
-// elsewhere is the host PV of a volume of the other member.
+// elsewhere returns the host PV of a volume in the other member.
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
@@ -205,7 +206,7 @@ func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 
 func elsewhereUID(name string) types.UID { return types.UID("c-two-" + name) }
 
-// elsewhereNames are those of the volumes that claims have in the other member.
+// elsewhereNames are the names of the claims' volumes in the other member.
 var elsewhereNames = [names]string{leafName(elsewhereUID(claimNames[0])), leafName(elsewhereUID(claimNames[1]))}
 
 func hostClass(policy corev1.PersistentVolumeReclaimPolicy, mode mode) *storagev1.StorageClass {

@@ -2,13 +2,13 @@ package model
 
 import "strings"
 
-// race is a difference between ends that there may be: the first of two moves decides. Both are
-// named by how their names begin.
+// race is an allowed difference between ends: the first of two moves decides. Prefixes of names
+// identify the moves.
 type race struct{ why, one, other string }
 
-// races that were reviewed. Each is between Xylem and somebody who takes away what its step is
-// about, or between two controllers of Kubernetes; each end is one that its first move would
-// have had alone.
+// races are the reviewed races. Each is between Xylem and somebody who removes the object of
+// its step, or between two controllers of Kubernetes. Each end is the one to which its first
+// move leads alone.
 var races = []race{
 	{
 		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence that it may go (I2), and it stays as an orphan that is reported",
@@ -56,30 +56,31 @@ var races = []race{
 	},
 }
 
-// histories are how many ends a single disruption may have, by when it happens. One that is not
-// here has the same end whenever it happens.
+// histories has the number of ends that a single disruption may have, depending on its time.
+// Other disruptions have the same end whenever they happen.
 var histories = map[string]int{
-	// Nothing is left; or the volume was mirrored, and goes by its policy; or it was not, and its
-	// member retains it; or it had its stamp, and is an orphan.
+	// Nothing is left; or the volume was mirrored and its policy applies; or it was not mirrored
+	// and its member retains it; or it had its stamp and is an orphan.
 	"a user deletes the claim": 4,
-	// The volume is there first, and the claim is bound to it; else the other member has it, and
-	// here is no volume, or one that stays with the stamp or, since its member retains it, without.
+	// The volume exists first, and the claim is bound to it. Otherwise, the other member has the
+	// claim, and here is no volume, or one that stays with the stamp or, because its member
+	// retains it, without.
 	"the scheduler selects a node of the other member": 4,
-	// The volume was mirrored, and the next leaf claim gets it; else that one gets another, and
-	// this one is gone, or stays with the stamp, or without.
+	// The volume was mirrored, and the next leaf claim gets it. Otherwise, that one gets another
+	// volume, and this one is gone, or stays with the stamp, or without.
 	"the member's admin deletes the leaf claim": 3,
-	// It goes, and is provisioned again; or it is bound and stays Terminating, before it had the
-	// stamp, before it was mirrored, or after.
+	// It is deleted and provisioned again; or it is bound and stays Terminating, since before it
+	// had the stamp, before it was mirrored, or after.
 	"the member's admin deletes the leaf PV": 4,
-	// It is mirrored as what it is; or the host PV represents the one before.
+	// It is mirrored as it is; or the host PV represents the earlier one.
 	"the leaf PV is made again under its name": 2,
-	// The host PV was bound to its claim and stays Terminating, or its claim does not get it,
+	// The host PV was bound to its claim and stays Terminating; or its claim does not get it,
 	// whether or not the PV controller has begun.
 	"an admin deletes the host PV": 3,
 }
 
-// raced says why moves that lead to different ends may: for each two of the ends, one of the
-// races has a move that leads to either. Empty if there is a pair that none has.
+// raced returns why moves may lead to different ends: for each two ends, a race has a move that
+// leads to either. It returns "" if no race explains a pair.
 func raced(sides [][]string) string {
 	var whys []string
 	for i := range sides {

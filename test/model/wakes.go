@@ -20,9 +20,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// wakes finds out which requests are enqueued by the events of a move. It runs the controllers'
-// own sources on informers that it feeds: their filters, the router of the host's events, and
-// the look-ups by index, in caches that show what there is after the move.
+// wakes computes the requests that the events of a move enqueue. It runs the controllers' own
+// sources on informers that it feeds: their filters, the router of the host's events, and the
+// index look-ups, with caches that show the state after the move.
 type wakes struct {
 	model     *Model
 	now       state // what the caches show
@@ -30,7 +30,7 @@ type wakes struct {
 	woken     map[request]bool
 }
 
-// informed is what an informer is of.
+// informed identifies an informer.
 type informed struct {
 	side side
 	kind string
@@ -76,7 +76,7 @@ func (k *wakes) start(ctx context.Context, controller string, sources []source.S
 	return nil
 }
 
-// between two states of what the caches show, all requests that events of the change enqueue.
+// between returns all requests that the events of a change between two cached states enqueue.
 func (k *wakes) between(from, to state) map[request]bool {
 	k.now, k.woken = to, map[request]bool{}
 	for _, s := range []side{hostSide, memberSide} {
@@ -90,7 +90,7 @@ func (k *wakes) between(from, to state) map[request]bool {
 	return k.woken
 }
 
-// tell the handlers of a kind what has changed.
+// tell calls the handlers of a kind for the changes.
 func (k *wakes) tell(s side, like client.Object, from, to state) {
 	i := k.informers[informed{s, fmt.Sprintf("%T", like)}]
 	was := byName(contents{k.model, s, func() state { return from }}.objects(like))
@@ -119,7 +119,7 @@ func byName(objects []client.Object) map[client.ObjectKey]client.Object {
 	return found
 }
 
-// GetInformer of a kind, which has what the cache shows.
+// GetInformer returns an informer of a kind, with the cached objects.
 func (r reader) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	of := informed{r.side, fmt.Sprintf("%T", obj)}
 	if r.watched.informers[of] == nil {
@@ -128,10 +128,10 @@ func (r reader) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 	return r.watched.informers[of], nil
 }
 
-// WaitForCacheSync is true: the caches show what there is.
+// WaitForCacheSync returns true, because the caches are always current.
 func (reader) WaitForCacheSync(context.Context) bool { return true }
 
-// informer is one as far as sources and the router use it.
+// informer implements the methods that sources and the router use.
 type informer struct {
 	toolscache.SharedIndexInformer
 	objects  func() []client.Object
@@ -169,7 +169,7 @@ type registered struct {
 
 func (registered) HasSynced() bool { return true }
 
-// indexes of an informer.
+// indexes are the indexes of an informer.
 type indexes struct {
 	toolscache.Indexer
 	informer *informer
@@ -191,7 +191,7 @@ func (i indexes) ByIndex(name, value string) ([]any, error) {
 	return found, nil
 }
 
-// queue of a controller, which notes what is enqueued.
+// queue is a controller's queue that records the enqueued requests.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wakes      *wakes

@@ -1,4 +1,4 @@
-// Package panics finds panics in the manager's log. controller-runtime recovers the panic of
-// a reconcile and retries: the process lives on, and a test that looks at objects only sees
-// nothing of it.
+// Package panics finds panics in the manager's log. controller-runtime recovers from a panic in
+// a reconcile and retries. The process continues, so a test that only checks objects does not
+// notice it.
 package panics

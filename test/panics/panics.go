@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// observed is what controller-runtime and client-go log of a panic that they recover.
+	// observed is the message with which controller-runtime and client-go log a recovered panic.
 	observed = "Observed a panic"
 	// stackLines is how many lines of a panic's stack are reported.
 	stackLines = 24
 )
 
-// In returns the panics in a log of the manager's, each with the number of times that it
-// occurs and its stack. Those that ended the manager count, and so do those that
-// controller-runtime recovered: the reconcile that panicked is retried, and nothing but
-// the log shows it.
+// In returns the panics in a manager's log, each with its count and its stack. It includes
+// panics that ended the manager, and those from which controller-runtime recovered: it retries
+// the reconcile, and only the log shows the panic.
 func In(log string) []string {
 	var order []string
 	count, text := map[string]int{}, map[string]string{}
@@ -42,8 +41,8 @@ func In(log string) []string {
 	return order
 }
 
-// panicAt returns the value and the stack of the panic that a line begins; "" if it
-// begins none. Lines that follow belong to it where the stack is not in the line itself.
+// panicAt returns the value and the stack of the panic that begins at a line, or "". If the
+// stack is not in the line itself, it is in the following ones.
 func panicAt(line string, following []string) (value string, stack []string) {
 	_, fields, recovered := strings.Cut(line, observed)
 	switch {
@@ -64,7 +63,7 @@ func panicAt(line string, following []string) (value string, stack []string) {
 	return "", nil
 }
 
-// raised is the part of a stack that begins where the panic was raised.
+// raised returns the part of a stack that begins where the panic was raised.
 func raised(stack []string) []string {
 	if i := slices.IndexFunc(stack, func(s string) bool { return strings.HasPrefix(strings.TrimSpace(s), "panic(") }); i >= 0 && i+2 < len(stack) {
 		stack = stack[i+2:]

@@ -18,13 +18,13 @@ import (
 	"github.com/xylem-io/xylem/test/panics"
 )
 
-// careless panics as root_pvc did with a root that was gone.
+// careless panics as root_pvc once did with a root that was gone.
 func careless(context.Context, reconcile.Request) (reconcile.Result, error) {
 	roots := map[string]*corev1.PersistentVolumeClaim{}
 	return reconcile.Result{}, errors.New(roots["gone"].Name)
 }
 
-// logOf is what a manager logs, in each encoding, when a reconcile panics n times.
+// logOf returns a manager's log, in the given encoding, of a reconcile that panics n times.
 func logOf(t *testing.T, n int, encoder zap.Opts) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func logOf(t *testing.T, n int, encoder zap.Opts) string {
 	return out.String()
 }
 
-// TestInFindsRecovered proves it with the controller-runtime and the encoders that the manager has.
+// TestInFindsRecovered uses the same controller-runtime and encoders as the manager.
 func TestInFindsRecovered(t *testing.T) {
 	for name, encoder := range map[string]zap.Opts{"console": zap.ConsoleEncoder(), "JSON": zap.JSONEncoder()} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,5 @@
-// Command placement starts a host and three members, of which one is full, one is
-// broken and one is healthy, makes claims with Pods, and prints where they went and
-// how long it took.
+// Command placement starts a host and three members (one full, one broken, one healthy),
+// creates claims with Pods, and prints where they were placed and how long it took.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 const (
 	class     = "roaming"
 	namespace = "placement"
-	// room of the full member, in claims.
+	// room is the capacity of the full member, in claims.
 	room = 10
 )
 
@@ -101,8 +100,8 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 	})
 }
 
-// watch looks each 200 ms which Pods run, and prints the table when all of them do,
-// or patience has run out.
+// watch checks every 200 ms which Pods run. It prints the table when all of them do, or when
+// patience is over.
 func watch(ctx context.Context, x *harness.Xylem, claims int, begun time.Time, patience time.Duration) error {
 	ran := map[string]time.Duration{}
 	where := map[string][]time.Duration{}

@@ -1,9 +1,8 @@
-// Package wording proves that no decision reads message text: what one controller has to
-// know from another is a field, an annotation or a reason. A message is for people, and may
-// be reworded in any release.
+// Package wording proves that no decision depends on message text: controllers share facts as
+// fields, annotations or reasons. Messages are for people, and may change in any release.
 //
-// The proof is static. It type-checks the source of the product and follows every text that
-// is a message, through variables, parameters, results and concatenation, to where it is
-// looked into: a search, a split, a regular expression or a comparison. Text that other
-// programs provide is read in internal/wording alone.
+// The proof is static. It type-checks the product's source and follows every message through
+// variables, parameters, results and concatenation to each place that inspects it: a search, a
+// split, a regular expression or a comparison. Only internal/wording parses texts of other
+// programs.
 package wording

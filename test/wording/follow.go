@@ -16,7 +16,8 @@ import (
 // sources are the names of fields, of type string, that hold messages.
 var sources = []string{"Message", "Note"}
 
-// look are functions that look into a text, by package; an empty list has all of them.
+// look are functions that inspect a text, by package. An empty list means all functions of the
+// package.
 var look = map[string][]string{
 	"strings": {
 		"Compare", "Contains", "ContainsAny", "ContainsFunc", "ContainsRune", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields",
@@ -34,14 +35,13 @@ var carry = map[string][]string{
 	"fmt":     {"Sprint", "Sprintf", "Sprintln"},
 }
 
-// reading is a place at which a message is looked into.
+// reading is a place that inspects a message.
 type reading struct {
 	function, how string
 	at            token.Position
 }
 
-// follower marks what holds a message: variables, parameters, fields and the results of
-// functions.
+// follower marks what holds a message: variables, parameters, fields and functions' results.
 type follower struct {
 	*gosource.Program
 	holds   map[types.Object]bool
@@ -50,8 +50,8 @@ type follower struct {
 	found   map[string]reading
 }
 
-// readings are all places below internal/ and cmd/ at which a message is looked into, the
-// package wording left out.
+// readings returns all places below internal/ and cmd/ that inspect a message, except in
+// package wording.
 func readings(p *gosource.Program) []reading {
 	f := &follower{Program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
 	for f.changed = true; f.changed; {
@@ -70,7 +70,7 @@ func readings(p *gosource.Program) []reading {
 	return all
 }
 
-// function follows the messages within one function, once.
+// function follows the messages within one function.
 func (f *follower) function(fn *types.Func, decl *ast.FuncDecl) {
 	ast.Inspect(decl.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -101,7 +101,7 @@ func (f *follower) function(fn *types.Func, decl *ast.FuncDecl) {
 	})
 }
 
-// assign marks the variables that are given a message.
+// assign marks the variables to which a message is assigned.
 func (f *follower) assign(to, from []ast.Expr) {
 	for i, value := range from {
 		if f.message(value) && len(to) > i {
@@ -119,15 +119,15 @@ func (f *follower) mark(e ast.Expr) {
 	}
 }
 
-// hold marks a variable, a parameter or a field permanently. Fields of other modules' types are
-// what their names say.
+// hold marks a variable, a parameter or a field permanently. It ignores fields of other
+// modules' types, which are sources by name.
 func (f *follower) hold(obj types.Object) {
 	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), gosource.Module) && !f.holds[obj] {
 		f.holds[obj], f.changed = true, true
 	}
 }
 
-// call notes a call that looks into a message, and marks the parameters of one of Xylem's.
+// call records a call that inspects a message, or marks the parameters of a function of Xylem.
 func (f *follower) call(in *types.Func, call *ast.CallExpr) {
 	callee := f.callee(call)
 	if callee == nil || callee.Pkg() == nil {
@@ -149,14 +149,14 @@ func (f *follower) call(in *types.Func, call *ast.CallExpr) {
 		if i >= signature.Params().Len() || signature.Variadic() && i >= signature.Params().Len()-1 || !f.message(argument) {
 			continue
 		}
-		// Of an instance of a generic function, the declared parameter.
+		// For an instance of a generic function, use the declared parameter.
 		if parameter := callee.Origin().Signature().Params().At(i); isString(parameter.Type()) {
 			f.hold(parameter)
 		}
 	}
 }
 
-// compare notes a comparison of a message with anything but another one, or with nothing.
+// compare records a comparison of a message, except with another message or with "".
 func (f *follower) compare(in *types.Func, e *ast.BinaryExpr) {
 	if !slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.GTR, token.LEQ, token.GEQ}, e.Op) || f.message(e.X) == f.message(e.Y) {
 		return

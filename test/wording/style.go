@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// message is a string of the source that people read, or a part of one.
+// message is a string in the source that people read, or a part of one.
 type message struct {
 	// file relative to the module, and line.
 	file string
@@ -22,15 +22,15 @@ type message struct {
 	text string
 }
 
-// fewest spaces that make a string a message: names and keys have none.
+// fewest is the number of spaces from which a string is a message. Names and keys have none.
 const fewest = 2
 
-// errorsShown are the folders whose errors a user reads as they are: the plugin's commands.
+// errorsShown are the folders whose errors users read as they are: the plugin's commands.
 // Errors of controllers go to the log, which has names as values of keys.
 var errorsShown = []string{"internal/cli/"}
 
-// messages collects the messages in the Go files below a folder of the module: every string
-// of several words, but errors that only the log shows.
+// messages returns the messages in the Go files below a folder of the module: every string of
+// several words, except errors that only the log shows.
 func messages(root, folder string) ([]message, error) {
 	var found []message
 	files := token.NewFileSet()
@@ -83,15 +83,15 @@ func called(call *ast.CallExpr) string {
 	return ""
 }
 
-// rule is one that every message has to keep.
+// rule is a rule for every message.
 type rule struct {
 	breaks *regexp.Regexp
-	// instead reports what to write.
+	// instead says what to write.
 	instead string
 }
 
-// rules are those of the style guide that a program can check: words that read as
-// translated, names that are not in quotes, and counts without a true plural.
+// rules are the rules of the style guide that a program can check: words that read as
+// translated, names without quotes, and counts without a correct plural.
 var rules = []rule{
 	{regexp.MustCompile(`\banew\b`), `"again", or "re-creates"`},
 	{regexp.MustCompile(`\b(let|lets|letting) go of\b|\bis let go\b`), `"releases", or "abandons"`},
@@ -115,10 +115,10 @@ var rules = []rule{
 	{regexp.MustCompile(`%d (Pods|claims|volumes|classes|members|nodes|deletions|conditions|lines|files|objects)\b`), `a true plural: text.Count`},
 }
 
-// commands are quoted as they are typed.
+// commands match quoted commands, to which the rules do not apply.
 var commands = regexp.MustCompile("`[^`]*`")
 
-// broken are the rules that a message breaks: what to write instead.
+// broken returns, for each rule that a message breaks, what to write instead.
 func broken(text string) []string {
 	text = commands.ReplaceAllString(text, "`…`")
 	var found []string

@@ -12,7 +12,7 @@ import (
 
 const module = "../.."
 
-// Every message of the product keeps the rules of the style guide.
+// Every message of the product follows the rules of the style guide.
 func TestMessagesKeepTheStyle(t *testing.T) {
 	all, err := messages(module, "internal")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// What becomes a message is found, whatever it is put together from.
+// messages finds a message however it is composed.
 func TestMessagesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	source := `package p

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// exceptions are functions that look into a message and decide nothing by it, each with
-// what they do instead. One that is not needed fails the test.
+// exceptions are functions that inspect a message without deciding by it, each with its
+// purpose. An unnecessary entry fails the test.
 var exceptions = map[string]string{
 	"internal/cli/tree/gather.Plain":      "puts text on one line, for a terminal",
 	"internal/cli/tree/render.Wrap":       "wraps text, for a terminal",
@@ -41,7 +41,7 @@ func TestNoDecisionReadsMessageText(t *testing.T) {
 	}
 }
 
-// TestReadings: each way of looking into a message is found.
+// TestReadings: each way to inspect a message is found.
 func TestReadings(t *testing.T) {
 	var found []string
 	for _, r := range readings(source(t, filepath.Join("testdata", "reads"))) {

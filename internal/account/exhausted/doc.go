@@ -1,3 +1,3 @@
-// Package exhausted notes the sizes of volumes that a member's drivers rejected for lack of
+// Package exhausted records the sizes of volumes that a member's drivers rejected for lack of
 // space. recovery writes it, and capacity publishes no more than what is left.
 package exhausted

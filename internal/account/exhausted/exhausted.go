@@ -11,23 +11,23 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sizes are those that the drivers of one member said they have no capacity for, by the
-// member's classes. It is kept in memory, for the life of a Link: what a restart
-// forgets, the next volume that fails tells again. The zero value is ready.
+// Sizes are the volume sizes that the drivers of one member rejected for lack of space, by the
+// member's classes. It lives in memory, as long as a Link. After a restart, the next failing
+// volume records its size again. The zero value is ready for use.
 type Sizes struct {
 	mu     sync.Mutex
 	failed map[string][]failure
 	waker  route.Waker
 }
 
-// failure is a volume that a driver had no capacity for, and until when that counts.
+// failure is a size that a driver rejected, and the time until which it counts.
 type failure struct {
 	size  resource.Quantity
 	until time.Time
 }
 
-// Note that a driver has no capacity for a volume of that size of a member's class.
-// It counts until the given time: then only a volume that is tried again can show.
+// Note records that a driver lacks capacity for a volume of the given size and class of the
+// member. The record counts until the given time. Afterwards, only another attempt can tell.
 func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,13 +43,14 @@ func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time
 	e.waker.Wake(memberClass)
 }
 
-// saysNoMoreThan: whatever f rules out, other does too, and for as long.
+// saysNoMoreThan reports whether other excludes all sizes that f excludes, for at least as
+// long.
 func (f failure) saysNoMoreThan(other failure) bool {
 	return other.size.Cmp(f.size) <= 0 && !other.until.Before(f.until)
 }
 
-// Limit is the most that is worth asking the class's driver for, in one volume,
-// and until when; false if nothing is known to fail.
+// Limit returns the maximum size of a volume to request from the class's driver, and the time
+// until which it applies. It returns false if no failure is known.
 func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,11 +64,11 @@ func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, tim
 		delete(e.failed, memberClass)
 		return resource.Quantity{}, time.Time{}, false
 	}
-	// Sizes are whole bytes: one less than what failed may fit.
+	// Sizes are whole bytes, so one byte less than the failed size may fit.
 	return *resource.NewQuantity(max(0, least.size.Value()-1), resource.BinarySI), least.until, true
 }
 
-// Forget what failed of a class: its driver has said again how much capacity there is.
+// Forget drops the failures of a class, because its driver has reported its capacity again.
 func (e *Sizes) Forget(memberClass string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,8 +78,8 @@ func (e *Sizes) Forget(memberClass string) {
 	}
 }
 
-// Met is that a driver has made a volume of that size of a member's class: what it
-// had no capacity for before, of that size or less, counts no more.
+// Met records that a driver created a volume of the given size. Failures of that size or less
+// no longer count.
 func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +95,6 @@ func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.waker.Wake(memberClass)
 }
 
-// SourceOf enqueues what represents a member class's name in a controller whenever
-// more is known of the class, or less. The end of a limit enqueues nothing: who shows
-// it asks again at the time that Limit names.
+// SourceOf enqueues the requests of a member class's name whenever its failures change. The end
+// of a limit enqueues nothing: the controller must check again at the time that Limit returned.
 func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }

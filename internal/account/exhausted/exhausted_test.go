@@ -64,7 +64,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Who publishes capacity is enqueued by what is new only.
+// Only changes enqueue the controller that publishes capacity.
 func TestWakes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

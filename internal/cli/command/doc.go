@@ -1,3 +1,3 @@
-// Package command has what the plugin's commands are made of: the streams, the
-// clients of host and members, colour, and printed objects.
+// Package command has what the plugin's commands share: streams, clients of host and members,
+// colors, and printing of objects.
 package command

@@ -7,30 +7,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DryRun is the value of the flag --dry-run, which every command that writes takes alike.
+// DryRun is the value of the flag --dry-run, which all commands that write have.
 type DryRun string
 
 // Values of the flag.
 const (
 	DryRunNone DryRun = "none"
-	// DryRunClient shows what would be written, and writes nothing.
+	// DryRunClient prints what would be written, and writes nothing.
 	DryRunClient DryRun = "client"
-	// DryRunServer has the clusters check the writes as well, and change nothing.
+	// DryRunServer also has the clusters validate the writes, and changes nothing.
 	DryRunServer DryRun = "server"
 )
 
-// AddFlag adds the flag. Without a value it means client.
+// AddFlag adds the flag. Without a value, it means client.
 func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	*d = DryRunNone
 	c.Flags().StringVar((*string)(d), "dry-run", string(DryRunNone), fmt.Sprintf("none, client or server. client: %s server: %s", client, server))
 	c.Flags().Lookup("dry-run").NoOptDefVal = string(DryRunClient)
 	values := []cobra.Completion{string(DryRunNone), string(DryRunClient), string(DryRunServer)}
 	if err := c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is the one above
+		panic(err) // the flag was just added
 	}
 }
 
-// Mark reports that nothing was written, as kubectl does.
+// Mark returns the suffix with which kubectl marks a dry run.
 func (d DryRun) Mark() string {
 	if d == DryRunServer {
 		return "server dry run"
@@ -38,8 +38,8 @@ func (d DryRun) Mark() string {
 	return "dry run"
 }
 
-// CreateOptions are those of an object that the plugin creates; if dry, the cluster checks the
-// write only.
+// CreateOptions returns the options for creating an object. If dry is set, the cluster only
+// validates it.
 func CreateOptions(dry bool) []client.CreateOption {
 	if dry {
 		return []client.CreateOption{FieldOwner, client.DryRunAll}
@@ -47,8 +47,8 @@ func CreateOptions(dry bool) []client.CreateOption {
 	return []client.CreateOption{FieldOwner}
 }
 
-// PatchOptions are those of an object that the plugin changes; if dry, the cluster checks the
-// write only.
+// PatchOptions returns the options for patching an object. If dry is set, the cluster only
+// validates it.
 func PatchOptions(dry bool) []client.PatchOption {
 	if dry {
 		return []client.PatchOption{FieldOwner, client.DryRunAll}
@@ -56,7 +56,7 @@ func PatchOptions(dry bool) []client.PatchOption {
 	return []client.PatchOption{FieldOwner}
 }
 
-// Validate rejects a value that is none of the three.
+// Validate rejects other values.
 func (d *DryRun) Validate() error {
 	switch *d {
 	case DryRunNone, DryRunClient, DryRunServer:

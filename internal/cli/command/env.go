@@ -21,12 +21,11 @@ import (
 // userAgent of all calls.
 const userAgent = "kubectl-xylem"
 
-// Env is what all commands have: where they read from and write to, and the flags
-// that every one of them takes. What they write is stripped of what terminals obey.
+// Env has the streams, clients and flags that all commands share. It removes from the output
+// what a terminal would interpret.
 type Env struct {
 	genericiooptions.IOStreams
-	// Host has kubectl's own flags: kubeconfig, context, namespace and so on, of the
-	// host.
+	// Host has kubectl's own flags for the host: kubeconfig, context, namespace and so on.
 	Host *genericclioptions.ConfigFlags
 	// Namespace of the manager in the host.
 	Namespace string
@@ -36,15 +35,15 @@ type Env struct {
 	color string
 }
 
-// NewEnv is an Env with the flags' defaults.
+// NewEnv creates an Env with the flags' defaults.
 func NewEnv(streams genericiooptions.IOStreams, c clock.Clock) *Env {
 	e := &Env{IOStreams: streams, Host: genericclioptions.NewConfigFlags(true), Namespace: v1alpha1.DefaultNamespace, Clock: c, color: colorAuto}
 	e.Out, e.ErrOut = &plain{to: streams.Out, colored: e.colored}, &plain{to: streams.ErrOut, colored: e.colored}
 	return e
 }
 
-// MachineOut is where objects are printed for programs, byte for byte: into files and
-// pipes. On a terminal people read them, so that they are stripped like the rest.
+// MachineOut returns the stream for objects that programs read. Files and pipes get them byte
+// for byte. On a terminal, they are stripped like other output.
 func (e *Env) MachineOut() io.Writer {
 	if terminal(e.Out) {
 		return e.Out
@@ -52,21 +51,21 @@ func (e *Env) MachineOut() io.Writer {
 	return behind(e.Out)
 }
 
-// AddFlags adds the flags of every command.
+// AddFlags adds the flags that all commands have.
 func (e *Env) AddFlags(flags *pflag.FlagSet) {
 	e.Host.AddFlags(flags)
 	flags.StringVar(&e.Namespace, "xylem-namespace", e.Namespace, "Namespace of Xylem's manager in the host.")
 	flags.StringVar(&e.color, "color", e.color, "Colour what is printed: auto (on terminals, unless NO_COLOR is set), always or never.")
 }
 
-// Cluster is a cluster, with a client that bypasses every cache.
+// Cluster is a cluster with a client that bypasses caches.
 type Cluster struct {
 	client.Client
-	// Config is what the client is made of.
+	// Config is the client's configuration.
 	Config *rest.Config
 }
 
-// HostCluster is the host.
+// HostCluster creates a client of the host.
 func (e *Env) HostCluster() (*Cluster, error) {
 	config, err := e.Host.ToRESTConfig()
 	if err != nil {
@@ -75,11 +74,11 @@ func (e *Env) HostCluster() (*Cluster, error) {
 	return e.NewCluster(config)
 }
 
-// NewCluster creates a client of a cluster. Its warnings are shown.
+// NewCluster creates a client of a cluster. It prints the cluster's warnings.
 func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
-	config.QPS = -1 // the server's priority and fairness rules shape the load
+	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
 	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: e.colored(e.ErrOut)})
 	scheme, err := Scheme()
 	if err != nil {
@@ -87,12 +86,12 @@ func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client of %s: %w", config.Host, err)
 	}
 	return &Cluster{Client: c, Config: config}, nil
 }
 
-// Scheme has Kubernetes' kinds and ours.
+// Scheme returns a scheme with the kinds of Kubernetes and Xylem.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -103,13 +102,13 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Silent is an error that was reported already.
+// Silent is an error that has been reported.
 type Silent struct{}
 
 // Error implements error.
 func (Silent) Error() string { return "failed" }
 
-// Coded is an error with an exit code of its own; the plugin exits with 1 after any other.
+// Coded is an error with its own exit code. The plugin exits with 1 after any other error.
 type Coded struct {
 	Code int
 	Err  error
@@ -128,7 +127,7 @@ const (
 	colorNever  = "never"
 )
 
-// colored reports whether what is written there is to have colours.
+// colored reports whether the output to w should have colors.
 func (e *Env) colored(w io.Writer) bool {
 	switch e.color {
 	case colorAlways:
@@ -136,11 +135,11 @@ func (e *Env) colored(w io.Writer) bool {
 	case colorNever:
 		return false
 	}
-	// https://no-color.org: set, and not empty.
+	// https://no-color.org: set and not empty.
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
 }
 
-// behind is the stream that a stripped one writes to, or the stream itself.
+// behind returns the stream that a stripped one writes to, or the stream itself.
 func behind(w io.Writer) io.Writer {
 	if p, ok := w.(*plain); ok {
 		return p.to
@@ -156,5 +155,5 @@ func terminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Interactive reports whether somebody can be asked.
+// Interactive reports whether the plugin can prompt the user.
 func (e *Env) Interactive() bool { return terminal(e.In) && terminal(e.ErrOut) }

@@ -16,8 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Explain reports of an error of a call what can be done about it. who is "the host"
-// or "the member".
+// Explain adds a remedy to an error of a call. who is "the host" or "the member".
 func Explain(who string, config *rest.Config, err error) error {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -33,7 +32,7 @@ func Explain(who string, config *rest.Config, err error) error {
 		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is gone, and run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
 		return fmt.Errorf("the kubeconfig's user lacks a right in %s: %w. Give a kubeconfig of a cluster admin", who, err)
-	case apierrors.IsForbidden(err): // by an admission policy or a quota, which say why
+	case apierrors.IsForbidden(err): // by an admission policy or a quota, whose message says why
 		return fmt.Errorf("%s at %s rejects the request: %w", who, config.Host, err)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%s at %s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", who, config.Host, err)
@@ -45,8 +44,8 @@ func Explain(who string, config *rest.Config, err error) error {
 	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
 }
 
-// Refused reports whether a cluster has answered that it will not do it: nothing was
-// changed, and asking again does not help. Of any other error neither is known.
+// Refused reports whether a cluster rejected a request: it changed nothing, and a retry does
+// not help. After any other error, neither is certain.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

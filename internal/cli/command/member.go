@@ -13,21 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MemberAccount is the ServiceAccount that config/member makes, in the manager's
-// namespace, for the manager.
+// MemberAccount is the ServiceAccount for the manager that config/member creates, in the
+// manager's namespace.
 const MemberAccount = "xylem"
 
-// HostAccount is the ServiceAccount of one host in a member. The member's policies read
-// the host's cluster ID from its name.
+// HostAccount returns the name of one host's ServiceAccount in a member. The member's policies
+// read the host's cluster ID from it.
 func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
 
-// callTimeout bounds each call to a member: one that is out of reach is reported
-// within the time that somebody waits at a terminal.
+// callTimeout bounds each call to a member, so that the plugin reports an unreachable one while
+// the user still waits.
 const callTimeout = 15 * time.Second
 
-// Member has the flags by which a member's admin says who he is.
+// Member has the flags for the credentials of a member's admin.
 type Member struct {
-	// Kubeconfig is a file; Context one of its contexts, the current one if empty.
+	// Kubeconfig is a file. Context is one of its contexts; the default is the current one.
 	Kubeconfig, Context string
 }
 
@@ -37,8 +37,8 @@ func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
 	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig; its current one unless given.")
 }
 
-// Config is the configuration of a client, with what the kubeconfig has in files
-// read.
+// Config returns the client configuration, with the contents of files that the kubeconfig
+// refers to.
 func (m *Member) Config() (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.Kubeconfig}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.Context}).ClientConfig()
@@ -52,7 +52,7 @@ func (m *Member) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// ID is the identity of a cluster: the UID of its namespace kube-system.
+// ID returns the ID of a cluster: the UID of its namespace kube-system.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {

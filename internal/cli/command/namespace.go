@@ -14,45 +14,45 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// FieldOwner of all that the plugin writes.
+// FieldOwner is the field owner of all writes of the plugin.
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
-// Ours reports whether the plugin has made the object, or had a hand in it. A label
-// does not show: `kubectl apply -k` gives the same. Pure.
+// Ours reports whether the plugin created or changed the object, by its managed fields. The
+// label is no evidence, because `kubectl apply -k` sets the same. Pure.
 func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
 
-// LabelName with its value is on every object that Xylem's manifests and charts make.
+// LabelName and its value are on every object from Xylem's manifests and charts.
 const (
 	LabelName      = "app.kubernetes.io/name"
 	LabelNameValue = "xylem"
 )
 
-// Xylems reports whether an object of a name that Xylem uses was created for it, by
-// whomever. Pure.
+// Xylems reports whether an object with a name that Xylem uses belongs to Xylem, whoever
+// created it. Pure.
 func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
 
-// few objects of each kind are enough to say that a namespace is not empty.
+// few is how many objects of each kind are listed to see that a namespace is not empty.
 const few = 20
 
-// Holds lists what a namespace holds that neither is Xylem's own there (its account,
-// its fence of that host) nor comes and goes with every namespace. It asks for each
-// kind that the cluster knows: a namespace takes with it all there is.
+// Holds lists the objects in a namespace, because deleting the namespace deletes them all. It
+// lists all kinds of the cluster, but skips Xylem's own objects (its account, and that host's
+// fence) and those that every namespace has.
 func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, error) {
 	known, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Config.Host, err)
+		return nil, fmt.Errorf("create a client of %s: %w", c.Config.Host, err)
 	}
 	groups, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, known)
 	if err != nil {
 		return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
 	}
 	quiet := rest.CopyConfig(c.Config)
-	quiet.WarningHandler = rest.NoWarnings{} // that a kind is deprecated is not for who did not ask for it
+	quiet.WarningHandler = rest.NoWarnings{} // the user did not request these kinds, so hide warnings that they are deprecated
 	reader, err := client.New(quiet, client.Options{Mapper: c.RESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Config.Host, err)
+		return nil, fmt.Errorf("create a client of %s: %w", c.Config.Host, err)
 	}
 	var held []string
 	for _, group := range groups {
@@ -80,8 +80,8 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 	return held, nil
 }
 
-// passing reports whether an object does not count: it is Xylem's, or the cluster
-// makes it in each namespace. Pure.
+// passing reports whether an object does not count: it is Xylem's, or every namespace has it.
+// Pure.
 func passing(kind string, obj client.Object, host string) bool {
 	switch kind {
 	case "Event":
@@ -96,5 +96,5 @@ func passing(kind string, obj client.Object, host string) bool {
 	return false
 }
 
-// rootCA is the ConfigMap that kube-controller-manager puts into each namespace.
+// rootCA is the ConfigMap that kube-controller-manager creates in each namespace.
 const rootCA = "kube-root-ca.crt"

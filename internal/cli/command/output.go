@@ -13,7 +13,7 @@ import (
 
 // Output is the flag -o.
 type Output struct {
-	// Format is json, yaml or kyaml, or empty: for people.
+	// Format is json, yaml or kyaml, or empty for text.
 	Format string
 	flags  genericclioptions.JSONYamlPrintFlags
 }
@@ -23,7 +23,7 @@ func (o *Output) AddFlags(c *cobra.Command) {
 	formats := o.flags.AllowedFormats()
 	c.Flags().StringVarP(&o.Format, "output", "o", "", "Print objects instead: "+strings.Join(formats, ", ")+".")
 	if err := c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is the one above
+		panic(err) // the flag was just added
 	}
 }
 
@@ -35,8 +35,8 @@ func (o *Output) Validate() error {
 	return nil
 }
 
-// Print prints objects of Kubernetes, without managed fields; of several, each by
-// itself. Their kind has to be set.
+// Print prints Kubernetes objects without managed fields. Several objects are printed as
+// separate documents. Their kinds must be set.
 func (o *Output) Print(w io.Writer, objects ...runtime.Object) error {
 	printer, err := o.flags.ToPrinter(o.Format)
 	if err != nil {

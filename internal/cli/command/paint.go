@@ -7,13 +7,13 @@ import (
 	"golang.org/x/term"
 )
 
-// Paint colours words, or does not.
+// Paint colors text if it is enabled.
 type Paint struct{ on bool }
 
-// PaintOf is what suits a stream.
+// PaintOf returns a Paint that is enabled if the stream should have colors.
 func (e *Env) PaintOf(w io.Writer) Paint { return Paint{e.colored(w)} }
 
-// The sequences that colour words, as terminals know them (ECMA-48, SGR).
+// Escape sequences for colors and styles (ECMA-48, SGR).
 const (
 	green     = "\x1b[32m"
 	red       = "\x1b[31m"
@@ -21,26 +21,26 @@ const (
 	bold      = "\x1b[1m"
 	faint     = "\x1b[2m"
 	uncolored = "\x1b[0m"
-	// client-go colours the word "Warning:" so.
+	// client-go prints the word "Warning:" with this.
 	warning = "\x1b[33;1m"
 )
 
-// colours are all sequences that pass to a stream with colours.
+// colours are the sequences that pass to a stream with colors.
 var colours = [][]byte{[]byte(green), []byte(red), []byte(yellow), []byte(bold), []byte(faint), []byte(uncolored), []byte(warning)}
 
-// Good is of what is as it should be.
+// Good is for states that are as they should be.
 func (p Paint) Good(s string) string { return p.in(green, s) }
 
-// Bad is of what is not.
+// Bad is for errors.
 func (p Paint) Bad(s string) string { return p.in(red, s) }
 
-// Doubtful is of what may become so, or is on its way.
+// Doubtful is for states that are in transition or may become errors.
 func (p Paint) Doubtful(s string) string { return p.in(yellow, s) }
 
-// Strong is of what a reader looks for first.
+// Strong is for text that a reader looks for first.
 func (p Paint) Strong(s string) string { return p.in(bold, s) }
 
-// Faint is of what can be passed over.
+// Faint is for text that a reader can skip.
 func (p Paint) Faint(s string) string { return p.in(faint, s) }
 
 func (p Paint) in(code, s string) string {
@@ -50,7 +50,7 @@ func (p Paint) in(code, s string) string {
 	return code + s + uncolored
 }
 
-// Width of the terminal that a stream is, in characters; 0 if it is none.
+// Width returns the width of a terminal in characters, or 0 if the stream is none.
 func (e *Env) Width(w io.Writer) int {
 	file, ok := behind(w).(*os.File)
 	if !ok {

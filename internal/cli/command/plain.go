@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// plain is a stream that people read. It removes what a terminal obeys or does not show,
-// since any text may come from somebody hostile: control characters except line breaks and
-// tabs, characters that reverse the direction of text or have no width, and what is not
-// UTF-8. Of an escape sequence it removes the escape character alone.
+// plain is an output stream for people. Any text may come from an attacker, so it removes what
+// a terminal would interpret or hide: control characters except line breaks and tabs,
+// characters that reverse the writing direction or have no width, and invalid UTF-8. Of an
+// escape sequence, it removes only the escape character.
 type plain struct {
 	to io.Writer
-	// colored reports whether the plugin's own colours pass.
+	// colored reports whether the plugin's own colors pass.
 	colored func(io.Writer) bool
-	// rest is the end of what was written, if more has to come to judge it.
+	// rest is the end of the data if it needs more bytes to be interpreted.
 	rest []byte
 }
 
-// Write implements io.Writer. It reports all bytes as written, dropped ones included.
+// Write implements io.Writer. It reports all bytes as written, including dropped ones.
 func (p *plain) Write(b []byte) (int, error) {
 	text := slices.Concat(p.rest, b)
 	var own [][]byte
@@ -36,7 +36,7 @@ func (p *plain) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stripped is what may be shown of a text, and the end of it that is not complete.
+// stripped returns the safe part of a text, and its incomplete end.
 func stripped(text []byte, own [][]byte) (out, rest []byte) {
 	out = make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -56,7 +56,8 @@ func stripped(text []byte, own [][]byte) (out, rest []byte) {
 	return out, nil
 }
 
-// sequenceIn is the sequence that the text begins with; partial: it may yet become one.
+// sequenceIn returns the sequence with which the text begins. partial means that it may become
+// one.
 func sequenceIn(text []byte, own [][]byte) (sequence []byte, partial bool) {
 	for _, s := range own {
 		if bytes.HasPrefix(text, s) {

@@ -28,7 +28,7 @@ import (
 const (
 	fieldOwner = command.FieldOwner
 	poll       = 300 * time.Millisecond
-	// restoring bounds what is put back after a failure, or after Ctrl-C.
+	// restoring bounds the time for undoing changes after a failure, or after Ctrl-C.
 	restoring = 15 * time.Second
 )
 
@@ -49,7 +49,7 @@ type run struct {
 	kept     []string
 }
 
-// NewCommand is the command.
+// NewCommand creates the command.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{env: env}
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
@@ -81,7 +81,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask before Pods in the member are evicted.")
 	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait for the deregistration.")
 	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is the one above
+		panic(err) // the flag was just added
 	}
 	return c
 }
@@ -124,9 +124,8 @@ func (r *run) do(ctx context.Context) error {
 	return r.finish(ctx, cr)
 }
 
-// open reads the registration, and sees that the member's kubeconfig, if there is
-// one, is of that member. The registration is nil if it is gone and only the member is
-// left to clean.
+// open reads the registration. It checks that the member's kubeconfig, if given, is for that
+// member. It returns nil if the registration is gone and only the member needs to be cleaned.
 func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var err error
 	if r.host, err = r.env.HostCluster(); err != nil {
@@ -141,7 +140,7 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	return r.find(ctx)
 }
 
-// openMember creates a client of the member, if its kubeconfig was given.
+// openMember creates a client of the member if its kubeconfig is given.
 func (r *run) openMember(ctx context.Context) error {
 	if r.admin.Kubeconfig == "" {
 		return nil
@@ -162,7 +161,7 @@ func (r *run) openMember(ctx context.Context) error {
 	return nil
 }
 
-// find is the registration, nil if it is gone and something of it is left.
+// find returns the registration, or nil if it is gone but some of its objects are left.
 func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
@@ -206,7 +205,7 @@ func (r *run) unchanged() error {
 	return nil
 }
 
-// confirm asks, unless the flag has answered.
+// confirm prompts the user, unless the flag is set.
 func (r *run) confirm(pods int) error {
 	if r.yes {
 		return nil
@@ -222,7 +221,7 @@ func (r *run) confirm(pods int) error {
 	return nil
 }
 
-// leave has the manager leave the member, and waits until it has.
+// leave makes the manager leave the member, and waits until it has.
 func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	if err := r.release(ctx, cr, policy); err != nil {
 		return err
@@ -237,7 +236,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			return true, nil
 		}
 		if err != nil {
-			if !command.Refused(err) { // it may pass, or ctx has ended
+			if !command.Refused(err) { // it may be temporary, or ctx has ended
 				return false, nil
 			}
 			return false, fmt.Errorf("read registration %q: %w", r.name, err)
@@ -255,9 +254,8 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 	return nil
 }
 
-// release deletes the registration, and confirms only then that its Pods may be
-// evicted: a confirmation that stood on a registration that could not be deleted
-// would let a later slip of somebody else's count as meant.
+// release deletes the registration, and only then confirms that its Pods may be evicted. If the
+// deletion failed after a confirmation, an accidental deletion later would count as confirmed.
 func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
 	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
@@ -286,7 +284,7 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 	return nil
 }
 
-// patch changes the registration that was read, and no later one of its name.
+// patch patches the registration that was read. A later one of its name is a conflict.
 func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, change map[string]any) error {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
@@ -301,8 +299,8 @@ func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, chang
 	return r.host.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, client.RawPatch(types.MergePatchType, content), fieldOwner)
 }
 
-// findLeftover is the Secret that register created for a registration that is gone: a
-// run that was interrupted while it waited has left it, with a token in it.
+// findLeftover returns the Secret that register created for a registration that is gone. It
+// contains a token, and remains if an earlier run was interrupted.
 func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
 	name := r.name + "-kubeconfig"
 	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
@@ -313,7 +311,7 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	return secret, nil
 }
 
-// finish removes what register made, and says what stays.
+// finish removes what register created, and reports what stays.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
@@ -354,7 +352,7 @@ func (r *run) stays(format string, args ...any) {
 	r.kept = append(r.kept, fmt.Sprintf(format, args...))
 }
 
-// removeSecret removes the kubeconfig's Secret, if register made it and no
+// removeSecret removes the Secret with the kubeconfig if register created it and no
 // registration uses it.
 func (r *run) removeSecret(ctx context.Context, name string) error {
 	var list v1alpha1.ClusterRegistrationList

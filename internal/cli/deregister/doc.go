@@ -1,5 +1,5 @@
-// Package deregister is `kubectl xylem deregister`: it shows what a member has of the
-// host's Pods, claims and volumes and what will become of them, has the manager leave
-// the member in order, and removes what register made. It never removes what says
-// whose the volumes are that stay there.
+// Package deregister implements `kubectl xylem deregister`. It shows which of the host's Pods,
+// claims and volumes a member has and what will happen to them, makes the manager leave the
+// member, and removes what register created. It never removes the records of who owns the
+// volumes that stay in the member.
 package deregister

@@ -17,17 +17,19 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// recordPrefix and a member's cluster ID name the host's record of its fence.
+// recordPrefix is the prefix of the name of the host's record of a fence. A member's cluster ID
+// follows.
 const recordPrefix = "fence-"
 
-// there is what a member still has of this host, and of others.
+// there has what a member still has of this host and of others.
 type there struct {
-	// hosts are the IDs of other hosts that have a fence there.
+	// hosts are the IDs of other hosts with a fence in the member.
 	hosts []string
-	// volumes and claims with this host's stamp, and namespaces that are this host's.
+	// Volumes and claims with this host's stamp, and the namespaces of this host.
 	volumes, claims int
 	namespaces      []string
-	// record of the member in the host, and this host's fence there; nil if there is none.
+	// record is the host's record of the member, and fence this host's fence in the member; either
+	// may be nil.
 	record, fence *coordinationv1.Lease
 }
 
@@ -62,8 +64,8 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 	return t, nil
 }
 
-// forgettable: no volume or claim of the host is left there, nor is one known of that
-// a provisioner may have made too late, or that was released.
+// forgettable reports that the member has no volume or claim of the host, and that neither
+// Lease records one that was released or that a provisioner may have created too late.
 func (t *there) forgettable() bool {
 	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
 }
@@ -75,7 +77,7 @@ func (t *there) noted(annotation string) bool {
 	})
 }
 
-// removeAccount removes the account that this host has in the member, and what names it.
+// removeAccount removes this host's account in the member, and the objects that refer to it.
 func (r *run) removeAccount(ctx context.Context) error {
 	own, err := config.MemberFor(command.HostAccount(r.hostID), config.Parts...)
 	if err != nil {
@@ -93,10 +95,9 @@ func (r *run) removeAccount(ctx context.Context) error {
 	return nil
 }
 
-// clean removes from the member what register made: the account, and with it every
-// token, its rights and its policy. Where something of the host stays, so does what
-// says whose it is: the namespace with the fence, and the policy that keeps others
-// from writing stamps.
+// clean removes from the member what register created: the account with its tokens, its
+// permissions and policies. If objects of the host stay, their records stay too: the namespace
+// with the fence, and the policy that protects stamps.
 func (r *run) clean(ctx context.Context) error {
 	left, err := r.survey(ctx)
 	if err != nil {
@@ -109,12 +110,12 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: Xylem's policies and rights, which other hosts also use (%s)", shown(left.hosts))
 		return nil
 	}
-	objects, err := config.Member(config.Parts...) // and the account that an earlier version, or kubectl apply -k, made
+	objects, err := config.Member(config.Parts...) // including the account from an earlier version or from kubectl apply -k
 	if err != nil {
 		return err
 	}
 	slices.Reverse(objects)
-	gone := true // the namespace, and with it the fence
+	gone := true // the namespace with the fence
 	for _, obj := range objects {
 		if !left.forgettable() && (obj.GetKind() == "Namespace" || obj.GetName() == "xylem-stamps") {
 			continue
@@ -139,16 +140,16 @@ func (r *run) clean(ctx context.Context) error {
 	if left.record == nil || !gone {
 		return nil
 	}
-	// The fence went with its namespace: its record here would count as that of a
-	// member that was restored.
+	// The fence is gone with its namespace. The host's record would make the member look restored
+	// after a new registration.
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease \"%s/%s\": %w", left.record.Namespace, left.record.Name, err))
 	}
 	return nil
 }
 
-// removeNamespace removes the namespace if register made it and nobody else uses it:
-// everything in it goes with it. It reports whether it is gone.
+// removeNamespace removes the namespace, with everything in it, if register created it and
+// nobody else uses it. It reports whether the namespace is gone.
 func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	now, err := index.Find[corev1.Namespace](ctx, r.member, client.ObjectKeyFromObject(obj))
 	if err != nil || now == nil {

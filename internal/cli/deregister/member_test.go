@@ -23,7 +23,7 @@ func TestForgettable(t *testing.T) {
 		"a claim":                        {there: there{claims: 1}},
 		"a withdrawn claim, in the host": {there: there{record: with(v1alpha1.AnnotationWithdrawn)}},
 		"a withdrawn claim, which the host forgot (I1)": {there: there{fence: with(v1alpha1.AnnotationWithdrawn)}},
-		"something that was let go of":                  {there: there{record: with(v1alpha1.AnnotationLetGo)}},
+		"a released volume":                             {there: there{record: with(v1alpha1.AnnotationLetGo)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.there.forgettable(); got != tc.want {

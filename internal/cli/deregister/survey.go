@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// survey is what the host has in a member.
+// survey has the host's objects of a member.
 type survey struct {
 	pods           []corev1.Pod
 	unbound, bound []corev1.PersistentVolumeClaim
@@ -25,12 +25,12 @@ type survey struct {
 	orphans        int32
 }
 
-// look reads, live, what the host has there.
+// look reads, live, the host's objects of the member.
 func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegistration) (*survey, error) {
 	s := &survey{orphans: cr.Status.Volumes.Orphaned}
 	id := cr.Status.ClusterID
 	if id == "" {
-		return s, nil // never connected: nothing of it is anywhere
+		return s, nil // it was never connected, so it has no objects
 	}
 	var pods corev1.PodList
 	if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", cr.NodeName())}); err != nil {
@@ -62,7 +62,7 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	return s, nil
 }
 
-// fates reports of each group what happens to it. Pure.
+// fates describes what happens to each group of objects. Pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	stay := "stay in the member with their data; registering the same cluster again adopts them"
 	claims := "keep their volumes, which cannot be reached"
@@ -119,7 +119,7 @@ func keys[T any, P interface {
 	return names
 }
 
-// shown are the first few names.
+// shown returns the first few names.
 func shown(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// nameLimit is the CRD's.
+	// nameLimit is the CRD's limit.
 	nameLimit = 56
-	// shortest and longest lives of tokens: no API server gives shorter ones, and the
-	// member's admission policy lets the manager ask for no longer ones.
+	// Bounds of a token's lifetime: no API server issues tokens for a shorter time, and the
+	// member's admission policy does not let the manager request a longer one.
 	shortest = 10 * time.Minute
 	longest  = 7 * 24 * time.Hour
 )
@@ -43,11 +43,11 @@ type run struct {
 
 	name, server, serverName string
 	dry                      command.DryRun
-	// print is whose objects a dry run prints.
+	// print selects the cluster whose objects a dry run prints.
 	print string
-	// with are the optional parts to grant in the member, by name.
+	// with selects, by name, the optional parts to grant in the member.
 	with map[string]*bool
-	// overwrite a Secret that somebody else made.
+	// overwrite allows overwriting a Secret that somebody else created.
 	overwrite bool
 	timeout   time.Duration
 
@@ -58,7 +58,7 @@ type run struct {
 	connected    bool
 }
 
-// partUsage says what the optional parts are for.
+// partUsage has the usage of the optional parts' flags.
 var partUsage = map[string]string{
 	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.",
 	config.PartExec:    "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.",
@@ -66,7 +66,7 @@ var partUsage = map[string]string{
 	config.PartMetrics: "Let the host read from the member's metrics API what Pods use of CPU and memory (kubectl top). RBAC cannot select Pods, so the account may read it of all Pods there.",
 }
 
-// NewCommand is the command.
+// NewCommand creates the command.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{Part: memberpart.Part{Env: env}, with: map[string]*bool{}}
 	c := &cobra.Command{
@@ -195,8 +195,8 @@ func (r *run) do(ctx context.Context) error {
 	return r.report(ctx, cr)
 }
 
-// plan what to create in the member for a host: an account that belongs to this host
-// alone, unless the member is prepared.
+// plan computes what to create in the member for a host: an account for this host alone, unless
+// the member is prepared.
 func (r *run) plan(hostID string) (err error) {
 	if r.Prepared {
 		return nil
@@ -206,12 +206,12 @@ func (r *run) plan(hostID string) (err error) {
 	return err
 }
 
-// parts are the optional parts that were requested.
+// parts returns the requested optional parts.
 func (r *run) parts() []string {
 	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool { return !*r.with[part] })
 }
 
-// check asks both clusters who they are and what they let us do.
+// check reads the IDs of both clusters, and checks the user's permissions there.
 func (r *run) check(ctx context.Context) error {
 	hostID, err := r.host.ID(ctx)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *run) check(ctx context.Context) error {
 	return r.write(ctx, empty, true)
 }
 
-// register does it all; the journal has what was created.
+// register creates everything. The journal records it.
 func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	if err := r.Prepare(ctx); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if r.server == "" { // another address is the manager's, and need not be reached from here
+	if r.server == "" { // with another address, only the manager must be able to connect
 		if err := r.Verify(ctx, token); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
-// Package register is `kubectl xylem register`: it makes a cluster a member. In the
-// member it applies config/member and asks for a token; in the host it makes the
-// Secret with the kubeconfig and the ClusterRegistration, and waits until the
-// manager has connected. Run again, it repairs and rotates. Whatever fails, what
-// the run had made is undone, or it is said what is left and how to undo that.
+// Package register implements `kubectl xylem register`, which makes a cluster a member. In the
+// member, it applies config/member and requests a token. In the host, it creates the Secret
+// with the kubeconfig and the ClusterRegistration, and waits until the manager has connected.
+// Another run repairs the registration and rotates the token. After a failure, it undoes what
+// it created, or reports what is left and how to undo that.
 package register

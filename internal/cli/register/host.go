@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 )
 
-// look reads what the host has of this registration, and refuses what could not
-// come to a good end.
+// look reads the host's objects of this registration, and returns an error if the run cannot
+// succeed.
 func (r *run) look(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
@@ -84,7 +84,8 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	return nil
 }
 
-// userOf names a registration, other than one, that uses a Secret. Pure.
+// userOf returns the name of a registration, other than the given one, that uses a Secret.
+// Pure.
 func userOf(all []v1alpha1.ClusterRegistration, secret, than string) string {
 	for i := range all {
 		if all[i].Name != than && all[i].Spec.KubeconfigSecretRef.Name == secret {
@@ -94,8 +95,7 @@ func userOf(all []v1alpha1.ClusterRegistration, secret, than string) string {
 	return ""
 }
 
-// registration is what the ClusterRegistration is to be: what it is, with what the
-// flags say.
+// registration returns the ClusterRegistration with the changes that the flags request.
 func (r *run) registration() *v1alpha1.ClusterRegistration {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 	if r.before != nil {
@@ -110,7 +110,7 @@ func (r *run) registration() *v1alpha1.ClusterRegistration {
 	return cr
 }
 
-// filled is the Secret with a kubeconfig.
+// filled returns the Secret with the kubeconfig.
 func (r *run) filled(kubeconfig []byte) *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	if r.secretBefore != nil {
@@ -135,7 +135,8 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// write creates or changes both objects in the host; if dry, it has the host check that only.
+// write creates or changes both objects in the host. If dry is set, the host only validates
+// them.
 func (r *run) write(ctx context.Context, kubeconfig []byte, dry bool) error {
 	if err := r.writeSecret(ctx, kubeconfig, dry); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("write Secret \"%s/%s\": %w", r.secret.Namespace, r.secret.Name, err))
@@ -159,8 +160,8 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 		}}, write)
 	}
 	write := func() error {
-		// Without a resourceVersion: the manager may renew the token at any time, and
-		// the patch is what the admin wants in any case.
+		// Patch without a resourceVersion: the manager may renew the token at any time, and the patch
+		// is what the admin wants in any case.
 		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), command.PatchOptions(dry)...)
 	}
 	if dry {
@@ -172,8 +173,8 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 	}, write)
 }
 
-// restoreSecret puts back what the Secret held, unless somebody, the manager for
-// one, has written into it since.
+// restoreSecret restores the Secret's earlier content, unless somebody, such as the manager,
+// has changed it since.
 func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 	var now corev1.Secret
 	if err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &now); err != nil {
@@ -210,8 +211,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		return nil
 	}
 	wanted := cr.Spec.DeepCopy()
-	// The manager writes the status at any time, and at once when the Secret changes:
-	// only another spec is a conflict.
+	// The manager may write the status at any time, so only another spec is a conflict.
 	write := func() error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			var now v1alpha1.ClusterRegistration
@@ -253,8 +253,8 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
 }
 
-// withdraw deletes a registration that this run has made and waits until it is
-// gone: while it is there, the manager needs the Secret.
+// withdraw deletes a registration that this run has created, and waits until it is gone,
+// because the manager needs the Secret until then.
 func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	did, err := r.Unmake(ctx, r.host, cr)
 	if err != nil || !did {

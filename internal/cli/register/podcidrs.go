@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 )
 
-// adviseOnPodCIDRs reports that the host shows no Pod addresses of a member whose
-// registration has no podCIDRs, and proposes those of the member's nodes. It sets
-// nothing, since not every network publishes its ranges there.
+// adviseOnPodCIDRs reports that the host does not show Pod addresses of a member whose
+// registration has no podCIDRs, and suggests those of the member's nodes. It does not set them,
+// because not every network uses the nodes' ranges.
 func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistration) {
 	if len(cr.Spec.Node.PodCIDRs) > 0 {
 		return

@@ -24,7 +24,7 @@ import (
 // defaultClass marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// report reports what the manager found.
+// report prints what the manager found.
 func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
@@ -49,7 +49,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 		return fmt.Errorf("print: %w", err)
 	}
 	r.adviseOnPodCIDRs(ctx, cr)
-	// It is a member, even if the user may not list its classes.
+	// The cluster is registered, even if the user may not list its classes.
 	var classes storagev1.StorageClassList
 	if err := r.Member.List(ctx, &classes); err != nil {
 		notes = append(notes, fmt.Errorf("list the member's classes: %w", err))
@@ -63,7 +63,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	return nil
 }
 
-// printNext reports what users need next: a class of Xylem's in the host, and the toleration.
+// printNext prints what users need next: a class of Xylem's in the host, and the toleration.
 func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintln(r.Env.Out, "Next:")
 	var classes storagev1.StorageClassList
@@ -93,7 +93,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
 
-// amounts of the resources that people ask for first.
+// amounts returns the quantities of the most important resources.
 func amounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
@@ -130,8 +130,8 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	return nil
 }
 
-// printPlan prints what the command would create: a line for each object, or the objects of
-// one of the clusters.
+// printPlan prints what the command would create: a line for each object, or the objects of one
+// of the clusters.
 func (r *run) printPlan() error {
 	var there []runtime.Object
 	for _, obj := range r.Objects {
@@ -150,14 +150,14 @@ func (r *run) printPlan() error {
 	if r.print == printHost {
 		objects, note = here, "In the host. Add a kubeconfig with a token to the Secret: kubectl -n "+r.Env.Namespace+" create token "+r.Account+" (in the member)"
 	}
-	if r.output.Format != "json" { // which knows no comments
+	if r.output.Format != "json" { // JSON has no comments
 		fmt.Fprintln(r.Env.Out, "# "+note)
 	}
 	return r.output.Print(r.Env.MachineOut(), objects...)
 }
 
-// plannedSecret has nothing of what a Secret that is there holds, in its data or in
-// the annotations of who applied it; applied over that, it leaves the data.
+// plannedSecret omits the data and the last-applied annotation of an existing Secret. Applying
+// the result keeps the data.
 func (r *run) plannedSecret() *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}

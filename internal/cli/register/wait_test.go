@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 )
 
-func TestReasonsThatStand(t *testing.T) {
+func TestPermanentReasons(t *testing.T) {
 	before := &v1alpha1.ClusterRegistration{}
 	for name, c := range map[string]struct {
 		reason string

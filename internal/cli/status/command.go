@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// podsShown at most; -o json has all of them.
+	// podsShown is the maximum number of Pods in the text output. -o json has all of them.
 	podsShown = 10
-	// watchEvery is how often the fleet is read with --watch.
+	// watchEvery is the interval at which --watch reads the fleet.
 	watchEvery = 2 * time.Second
 )
 
@@ -30,7 +30,7 @@ type options struct {
 	watch  bool
 }
 
-// NewCommand is the command status.
+// NewCommand creates the command status.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context) error {
 		}
 		p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
 		if o.watch {
-			p.now = p.now.Truncate(time.Minute) // a greater age is no change
+			p.now = p.now.Truncate(time.Minute) // so that a greater age is no change
 		}
 		if printed := p.print(f); printed != before {
 			before = printed
@@ -94,10 +94,10 @@ func (o *options) run(ctx context.Context) error {
 	}
 }
 
-// page prints the fleet for people.
+// page prints the fleet as text.
 type page struct {
 	paint command.Paint
-	// width of the terminal in characters; 0 is no limit.
+	// width of the terminal in characters; 0 means unlimited.
 	width int
 	now   time.Time
 }
@@ -119,7 +119,7 @@ func (p page) print(f *Fleet) string {
 		for _, pod := range f.Pods[:min(podsShown, len(f.Pods))] {
 			fmt.Fprintln(w, strings.Join([]string{"  " + pod.Namespace + "/" + pod.Name, pod.Reason, p.ago(pod.Since)}, "\t"))
 		}
-		_ = w.Flush() // to a strings.Builder, which never fails
+		_ = w.Flush() // a strings.Builder never fails
 		if more := len(f.Pods) - podsShown; more > 0 {
 			fmt.Fprintf(&out, "  and %d more\n", more)
 		}
@@ -158,7 +158,7 @@ func (p page) members(out *strings.Builder, members []Member) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, orNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
 			p.token(m.TokenExpires), duration.HumanDuration(p.now.Sub(m.Created.Time)))
 	}
-	_ = w.Flush() // to a strings.Builder, which never fails
+	_ = w.Flush() // a strings.Builder never fails
 	fmt.Fprintf(out, "%d of %d ready\n", ready, len(members))
 }
 

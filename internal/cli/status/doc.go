@@ -1,2 +1,3 @@
-// Package status is `kubectl xylem status`: the fleet at a glance, from the host's objects alone.
+// Package status implements `kubectl xylem status`: the fleet at a glance, from the host's
+// objects alone.
 package status

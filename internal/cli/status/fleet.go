@@ -15,24 +15,24 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind of what -o json and yaml print, in model.APIVersion. Fields are added, and never renamed
-// or removed, within a version.
+// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
+// are added but never renamed or removed.
 const Kind = "FleetStatus"
 
 // Fleet is the state of all members.
 type Fleet struct {
 	metav1.TypeMeta `json:",inline"`
 	Members         []Member `json:"members"`
-	// Pods that wait because of Xylem or of a member, the oldest first.
+	// Pods that wait because of Xylem or a member, the oldest first.
 	Pods []Pod `json:"pods,omitempty"`
-	// Provisioned volumes, by when their PersistentVolumes were created in the host.
+	// Provisioned counts volumes, by the creation of their PersistentVolumes in the host.
 	Provisioned Throughput `json:"provisioned"`
-	// Missing is what could not be read.
+	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`
 }
 
-// DeepCopyObject makes a Fleet a runtime.Object, for kubectl's printers. Nothing changes a Fleet, so
-// copies may share their contents.
+// DeepCopyObject makes a Fleet a runtime.Object for kubectl's printers. A Fleet never changes,
+// so copies may share their contents.
 func (f *Fleet) DeepCopyObject() runtime.Object {
 	shared := *f
 	return &shared
@@ -41,17 +41,18 @@ func (f *Fleet) DeepCopyObject() runtime.Object {
 // Member is one registration.
 type Member struct {
 	Name string `json:"name"`
-	// Ready is that of the registration; Reason is why it is not, or what else has to be known.
+	// Ready is the registration's condition. Reason is its reason, or what else an admin must
+	// know.
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
 	// Version of the member's Kubernetes.
 	Version string                `json:"version,omitempty"`
 	Node    string                `json:"node"`
 	Volumes v1alpha1.VolumeCounts `json:"volumes"`
-	// TokenExpires is when the manager's token expires; absent for other credentials.
+	// TokenExpires is when the manager's token expires. It is absent for other credentials.
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	Created      metav1.Time  `json:"created"`
-	// Problems are the conditions that an admin has to look at.
+	// Problems are the conditions that an admin must look at.
 	Problems []model.Condition `json:"problems,omitempty"`
 }
 
@@ -65,14 +66,14 @@ type Pod struct {
 	Since   metav1.Time `json:"since"`
 }
 
-// Throughput counts the volumes that were created within a time.
+// Throughput counts the volumes created within each period.
 type Throughput struct {
 	TenMinutes int `json:"tenMinutes"`
 	Hour       int `json:"hour"`
 	Day        int `json:"day"`
 }
 
-// count a volume that was created at a time.
+// count adds a volume of the given age.
 func (t *Throughput) count(age time.Duration) {
 	const day = 24 * time.Hour
 	if age <= 10*time.Minute {
@@ -86,7 +87,7 @@ func (t *Throughput) count(age time.Duration) {
 	}
 }
 
-// memberOf is what is shown of a registration.
+// memberOf returns the printed state of a registration.
 func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	m := Member{
 		Name: r.Name, Node: r.NodeName(), Version: gather.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
@@ -107,9 +108,9 @@ func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	return m
 }
 
-// concerns reports whether an admin has to look at a condition. Ready repeats the message of
-// another condition, except at deregistration; while destruction is suspended, Connected is True
-// with a reason of its own.
+// concerns reports whether an admin must look at a condition. Ready repeats the message of
+// another condition, except during deregistration. While destruction is suspended, Connected is
+// True with its own reason.
 func concerns(c, ready *metav1.Condition) bool {
 	switch c.Type {
 	case v1alpha1.ConditionConnected:
@@ -122,7 +123,7 @@ func concerns(c, ready *metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse
 }
 
-// waiting is what is shown of a Pod; false if Xylem reports nothing on it.
+// waiting returns the printed state of a Pod, and false if Xylem reports nothing about it.
 func waiting(pod *corev1.Pod) (Pod, bool) {
 	for _, c := range pod.Status.Conditions {
 		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
@@ -133,7 +134,7 @@ func waiting(pod *corev1.Pod) (Pod, bool) {
 	return Pod{}, false
 }
 
-// sortByAge puts the Pods that have waited longest first.
+// sortByAge sorts the Pods by age, the oldest first.
 func sortByAge(pods []Pod) {
 	slices.SortFunc(pods, func(a, b Pod) int {
 		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -44,7 +44,7 @@ func TestMemberOf(t *testing.T) {
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonOrphanedVolumes}},
 		"stuck": {registration(connected, ready, condition(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion)),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonStuckDeletion}},
-		"not accounted yet is no problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
+		"not accounted for yet is not a problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
 			true, v1alpha1.ReasonReady, nil},
 		"destruction is suspended": {registration(condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored), ready),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonHostRestored}},

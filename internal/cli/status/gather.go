@@ -20,11 +20,11 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// pageSize of lists.
+// pageSize is the limit of live lists.
 const pageSize = 500
 
-// read the fleet from the host. Without the registrations there is no status; whatever else
-// cannot be read is missing.
+// read reads the fleet from the host. It fails if it cannot list the registrations. It records
+// other failures in Missing.
 func read(ctx context.Context, host *command.Cluster, now time.Time) (*Fleet, error) {
 	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Members: []Member{}}
 	var registrations v1alpha1.ClusterRegistrationList
@@ -49,8 +49,8 @@ func (f *Fleet) note(what string, err error) {
 	}
 }
 
-// readPods finds the Pods that wait: those that are Pending, and those on the virtual nodes of
-// members that are not ready.
+// readPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
+// not ready.
 func (f *Fleet) readPods(ctx context.Context, host client.Reader) error {
 	selectors := []fields.Selector{fields.OneTermEqualSelector("status.phase", string(corev1.PodPending))}
 	for _, m := range f.Members {
@@ -79,7 +79,7 @@ func (f *Fleet) readPods(ctx context.Context, host client.Reader) error {
 	return nil
 }
 
-// readVolumes counts the volumes of members, by the metadata of their PersistentVolumes.
+// readVolumes counts the volumes of members by the metadata of their PersistentVolumes.
 func (f *Fleet) readVolumes(ctx context.Context, host client.Reader, now time.Time) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"))

@@ -18,11 +18,11 @@ type options struct {
 	env    *command.Env
 	output command.Output
 	way    gather.Way
-	// problems leaves out what is well; watch prints again whenever the tree has changed.
+	// problems hides healthy objects. watch prints again whenever the tree has changed.
 	problems, watch bool
 }
 
-// NewCommand is the command tree.
+// NewCommand creates the command tree.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
@@ -64,15 +64,14 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 	return c
 }
 
-// AddWayFlags adds the flags that say how members are read.
+// AddWayFlags adds the flags that select how members are read.
 func AddWayFlags(c *cobra.Command, way *gather.Way) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
 	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
 	c.Flags().StringVar(&way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
 }
 
-// Facts reads what there is about a claim or a Pod, which the arguments name as those of the
-// command tree do.
+// Facts reads the objects around a claim or a Pod. The arguments are those of the command tree.
 func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string) (*gather.Facts, error) {
 	asked, err := parse(args)
 	if err != nil {
@@ -92,7 +91,7 @@ func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string)
 	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
 }
 
-// Complete proposes kinds, and then names of the host's objects.
+// Complete completes kinds, and then names of the host's objects.
 func Complete(env *command.Env) cobra.CompletionFunc { return (&options{env: env}).complete }
 
 func arguments(c *cobra.Command, args []string) error {
@@ -102,7 +101,7 @@ func arguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// watchEvery is how often a tree that is watched is read.
+// watchEvery is the interval at which --watch reads the tree.
 const watchEvery = 2 * time.Second
 
 func (o *options) run(ctx context.Context, asked target) error {
@@ -142,8 +141,7 @@ func (o *options) run(ctx context.Context, asked target) error {
 	}
 }
 
-// once reads the tree, and returns what is to be printed; objects for programs are printed
-// at once.
+// once reads the tree, and returns the text to print. It prints objects for programs itself.
 func (o *options) once(ctx context.Context, r reading, asked target) (string, error) {
 	t, err := r.tree(ctx, asked)
 	if err != nil {
@@ -159,14 +157,14 @@ func (o *options) once(ctx context.Context, r reading, asked target) (string, er
 	var out strings.Builder
 	now := o.env.Clock.Now()
 	if o.watch {
-		now = now.Truncate(time.Minute) // that an object is older is no change
+		now = now.Truncate(time.Minute) // so that a greater age is no change
 		fmt.Fprintf(&out, "\n%s\n", now.Format("15:04"))
 	}
 	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(&out, t)
 	return out.String(), nil
 }
 
-// complete proposes kinds, and names of the host's.
+// complete completes kinds, and names of the host's objects.
 func (o *options) complete(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

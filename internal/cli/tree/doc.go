@@ -1,9 +1,9 @@
-// Package tree is kubectl xylem tree: where a claim's, or a Pod's, volume really is. It
-// reads the object that was requested (package gather), builds the tree of what was read
-// (build), and prints it (render).
+// Package tree implements `kubectl xylem tree`: where the volume of a claim or a Pod really is.
+// It reads the requested object and those around it (package gather), builds a tree (build),
+// and prints it (render).
 //
-// What the host's objects say is enough for a tree. The member's side is read where
-// the user has a kubeconfig of it, or asks for the registration's own; else the tree
-// shows what the host has recorded of it, and says so. What cannot be read is named,
-// with the cause, and the rest is shown.
+// The host's objects are enough for a tree. The command reads the member's objects if the user
+// has a kubeconfig of it, or asks to use the registration's own. Otherwise, the tree shows what
+// the host has recorded of them, and says so. If an object cannot be read, the tree names it
+// with the cause, and shows the rest.
 package tree

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// owner reads a workload or a namespace: its node, and the selector of its Pods.
+// owner reads a workload or a namespace. It returns its node and the selector of its Pods.
 func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selector, error) {
 	switch t.kind {
 	case kindDeployment:
@@ -57,7 +57,7 @@ func workload(kind string, obj client.Object, wanted *int32, ready int32, select
 	return &n, pods, nil
 }
 
-// get reads an object that a tree begins with.
+// get reads the requested object.
 func (r reading) get(ctx context.Context, t target, into client.Object) error {
 	key := types.NamespacedName{Namespace: r.namespace, Name: t.name}
 	if t.kind == kindNamespace {

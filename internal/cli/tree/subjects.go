@@ -23,14 +23,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Kinds that a tree may begin with, beside those that gather reads.
+// Kinds that a tree may begin with, in addition to those that gather reads.
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
 	kindNamespace   = "Namespace"
 )
 
-// kinds that a tree may begin with, by what users type.
+// kinds maps what users type to the kinds that a tree may begin with.
 var kinds = map[string]string{
 	"pvc": gather.KindClaim, "pvcs": gather.KindClaim, "persistentvolumeclaim": gather.KindClaim, "persistentvolumeclaims": gather.KindClaim,
 	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
@@ -39,13 +39,13 @@ var kinds = map[string]string{
 	"namespace": kindNamespace, "namespaces": kindNamespace, "ns": kindNamespace,
 }
 
-// offered are the kinds that messages and completion name.
+// offered are the kinds that messages and completion suggest.
 var offered = []string{"pvc", "pod", "deployment", "statefulset", "namespace"}
 
-// target is what was requested.
+// target is the requested object.
 type target struct{ kind, name string }
 
-// parse reads KIND NAME, or KIND/NAME.
+// parse parses KIND NAME or KIND/NAME.
 func parse(args []string) (target, error) {
 	if len(args) == 1 {
 		if kind, name, slash := strings.Cut(args[0], "/"); slash {
@@ -74,8 +74,8 @@ type reading struct {
 	way       gather.Way
 }
 
-// tree of what was requested. That of a workload or a namespace has the trees of its Pods
-// and claims.
+// tree returns the tree of the target. A workload's or a namespace's tree contains those of its
+// Pods and claims.
 func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	if t.kind == gather.KindClaim || t.kind == gather.KindPod {
 		return r.one(ctx, t)
@@ -88,7 +88,7 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	for _, part := range parts {
 		one, err := r.one(ctx, part)
 		if apierrors.IsNotFound(err) {
-			continue // gone since it was listed
+			continue // deleted since it was listed
 		}
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	return whole, nil
 }
 
-// one tree of a claim or a Pod.
+// one returns the tree of one claim or Pod.
 func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	facts, err := r.facts(ctx, t)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	return build.Tree(facts), nil
 }
 
-// facts about a claim or a Pod.
+// facts reads the objects around a claim or a Pod.
 func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	g := gather.New(ctx, r.host, r.env.Clock.Now())
 	read := g.OfClaim
@@ -128,8 +128,8 @@ func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	return &g.Facts, nil
 }
 
-// parts of a workload or a namespace: its Pods with claims, and the claims of a namespace that
-// no Pod uses.
+// parts returns the node of a workload or a namespace, and its parts: its Pods with claims, and
+// a namespace's claims that no Pod uses.
 func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, error) {
 	root, selector, err := r.owner(ctx, t)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, er
 	return root, parts, nil
 }
 
-// in is the namespace of the objects that a target leads to.
+// in returns the namespace of the objects that a target leads to.
 func (r reading) in(t target) string {
 	if t.kind == kindNamespace {
 		return t.name
@@ -173,7 +173,7 @@ func (r reading) in(t target) string {
 	return r.namespace
 }
 
-// suggest adds to an error of an object that is not there the one that was probably meant.
+// suggest adds a suggestion to a NotFound error.
 func (r reading) suggest(ctx context.Context, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -193,7 +193,7 @@ func appendNew[T comparable](to, from []T) []T {
 	return to
 }
 
-// worse of two states of health.
+// worse returns the worse of two states of health.
 func worse(a, b model.Health) model.Health {
 	order := []model.Health{model.Good, model.Unknown, model.Waiting, model.Bad}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -202,7 +202,8 @@ func worse(a, b model.Health) model.Health {
 	return a
 }
 
-// problems leaves only what is not well in a tree, with what leads to it; false if all is.
+// problems removes healthy objects from a tree, except those that lead to others. It returns
+// false if all are healthy.
 func problems(n *model.Node) bool {
 	var kept []model.Node
 	for i := range n.Children {

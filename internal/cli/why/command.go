@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 )
 
-// Exit codes beside 0, which means that all is well.
+// Exit codes other than 0, which means that there is no problem.
 const (
 	codeNotWell = 1
 	codeError   = 2
@@ -31,7 +31,7 @@ type options struct {
 	way    gather.Way
 }
 
-// NewCommand is the command why.
+// NewCommand creates the command why.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
@@ -90,11 +90,11 @@ func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
 	return well, nil
 }
 
-// page prints a diagnosis for people.
+// page prints a diagnosis as text.
 type page struct {
 	w     io.Writer
 	paint command.Paint
-	// width of the terminal in characters; 0 is no limit.
+	// width of the terminal in characters; 0 means unlimited.
 	width int
 	now   time.Time
 }
@@ -151,7 +151,7 @@ func (p page) ago(t time.Time) string {
 	return duration.HumanDuration(p.now.Sub(t)) + " ago"
 }
 
-// paragraph prints a text within the width, indented, and painted if paint is given.
+// paragraph prints a text within the width, indented, and colored if paint is given.
 func (p page) paragraph(paint func(string) string, indent, text string) {
 	for i, line := range render.Wrap(text, p.width-len(indent)) {
 		if i > 0 {

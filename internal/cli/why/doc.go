@@ -1,3 +1,3 @@
-// Package why is `kubectl xylem why`: one sentence says why a Pod does not run or a claim is not
-// bound, one says what to do, and the evidence follows.
+// Package why implements `kubectl xylem why`. One sentence says why a Pod does not run or a
+// claim is not bound, and another one says what to do. The evidence follows.
 package why

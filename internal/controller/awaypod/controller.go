@@ -24,29 +24,29 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "away_pod"
 	actor = guarded.Actor("away-pod")
 
-	// workers: a request is two reads of the cache, and one write for each time that a
-	// member goes away.
+	// workers is the number of concurrent reconciles. A request takes two reads from the
+	// cache, and one write each time a member goes away.
 	workers = 2
 )
 
-// Fleet is what the controller needs of the fleet of members.
+// Fleet returns the state of members.
 type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler marks Pods of members that are away.
+// Reconciler marks the Pods of members that are away as not ready.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Fleet of members.
+	// Fleet knows whether the members are connected.
 	Fleet Fleet
-	// Recorder of events on Pods.
+	// Recorder emits events on Pods.
 	Recorder events.EventRecorder
-	// Clock dates conditions.
+	// Clock sets the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile looks at one Pod.
+// Reconcile reconciles one Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (ob
 	return o, nil
 }
 
-// ofNode are the Pods of a Node whose member is away.
+// ofNode enqueues the Pods of a Node whose member is away.
 func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
@@ -110,7 +110,7 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod is a Pod that is shown as ready on the Node of a member that is away.
+// ofPod enqueues a Pod that is reported as ready on the Node of a member that is away.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {
@@ -118,7 +118,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(fmt.Errorf("read node %s: %w", pod.Spec.NodeName, err), "look up the Node of a Pod")
+		ctrl.LoggerFrom(ctx).Error(fmt.Errorf("read node %s: %w", pod.Spec.NodeName, err), "could not read the Node of a Pod")
 		return nil
 	}
 	if node == nil || !nodes.Away(node) {

@@ -11,16 +11,17 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	pod *corev1.Pod
-	// node that the Pod is bound to.
+	// node is the Node that the Pod is bound to.
 	node *corev1.Node
-	// linked: the member's controllers run, and write the Pod's status.
+	// linked means that the member's controllers run and write the Pod's status.
 	linked bool
 }
 
-// decide returns the message of a Ready condition that is to be False; empty for nothing.
+// decide returns the message of a Ready=False condition, or an empty string if it must not be
+// set.
 func decide(o observed) string {
 	switch {
 	case o.pod == nil, o.node == nil, o.linked, podstatus.Finished(o.pod), o.pod.DeletionTimestamp != nil:
@@ -29,16 +30,16 @@ func decide(o observed) string {
 		return ""
 	}
 	away := nodes.Condition(o.node, v1alpha1.NodeMemberAway)
-	after := "It is kept until the member is back"
+	after := "The Pod is kept until the member is back"
 	if !nodes.IsReady(o.node) {
-		after = "The host evicts it when its tolerations of the node end"
+		after = "The host evicts it when its tolerations for the node expire"
 	}
 	return fmt.Sprintf("member %q has been away since %s: %s. The Pod may still run there. %s",
 		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), away.Message, after)
 }
 
-// shownReady reports whether a Pod's Ready condition is True, or was set to False without
-// a reason, as by the node lifecycle controller.
+// shownReady reports whether a Pod's Ready condition is True, or False without a reason. The
+// node lifecycle controller sets no reason.
 func shownReady(pod *corev1.Pod) bool {
 	c := podstatus.Condition(pod.Status.Conditions, corev1.PodReady)
 	return c != nil && (c.Status == corev1.ConditionTrue || c.Reason == "")

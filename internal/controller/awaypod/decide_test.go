@@ -44,22 +44,22 @@ func ready(status corev1.ConditionStatus, reason string) func(*observed) {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		says     []string // nil: nothing is written
+		says     []string // nil: no condition is written
 	}{
 		"away, its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no answer", "kept until the member is back"}},
 		"away, its Pods are evicted": {seen(func(o *observed) { o.node.Status.Conditions[1].Status = corev1.ConditionFalse }), []string{
-			`member "a"`, "evicts it when its tolerations of the node end"}},
+			`member "a"`, "evicts it when its tolerations for the node expire"}},
 		"marked by the node lifecycle controller": {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
-		"marked already":      {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
-		"not ready before":    {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
-		"never started":       {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
-		"ended":               {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
-		"deleted":             {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
-		"the member is there": {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
-		"the member is back, and leaf_pod writes": {seen(func(o *observed) { o.linked = true }), nil},
-		"a node of the host":                      {seen(func(o *observed) { o.node.Labels = nil }), nil},
-		"no such node":                            {seen(func(o *observed) { o.node = nil }), nil},
-		"no such Pod":                             {seen(func(o *observed) { o.pod = nil }), nil},
+		"already marked":         {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
+		"not ready before":       {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
+		"never started":          {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
+		"finished":               {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
+		"deleted":                {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
+		"the member is not away": {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
+		"the member is back and leaf_pod writes the condition": {seen(func(o *observed) { o.linked = true }), nil},
+		"a node of the host": {seen(func(o *observed) { o.node.Labels = nil }), nil},
+		"no such node":       {seen(func(o *observed) { o.node = nil }), nil},
+		"no such Pod":        {seen(func(o *observed) { o.pod = nil }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)

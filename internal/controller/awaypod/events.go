@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventAway reports on a Pod that it is not ready because its member is away.
+// eventAway reports that a Pod is not ready because its member is away.
 func (r *Reconciler) eventAway(pod *corev1.Pod, message string) {
 	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonMemberAway, "MarkNotReady", "%s", message)
 }

@@ -20,31 +20,33 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "capacity"
 	actor = guarded.Actor("capacity")
 
-	// workers: classes are few, and a request is a few reads of caches.
+	// workers is the number of concurrent reconciles. There are few classes, and a request
+	// takes a few reads from caches.
 	workers = 1
-	// pause between two changes of what is published of a class: drivers may say
-	// something new for each node, and after each volume, while the scheduler looks
-	// once for a Pod. What is withdrawn, or known to fail, cannot wait.
+	// pause is the minimum time between two writes for a class. A driver may report a new
+	// capacity after each volume and for each node, but the scheduler reads it only once for
+	// a Pod. Removals, and capacity that is known to be too high, do not wait.
 	pause = 2 * time.Second
 )
 
-// Options of the controller in one member.
+// Options configures the controller of one member.
 type Options struct {
-	// Namespace of the manager, where it publishes.
+	// Namespace is the manager's namespace, where the controller creates the objects.
 	Namespace string
-	// Exhausted is what the member's drivers said they have no capacity for.
+	// Exhausted contains the sizes that the member's drivers rejected for lack of space.
 	Exhausted *exhausted.Sizes
 }
 
-// reconciler keeps one member's CSIStorageCapacities.
+// reconciler manages the CSIStorageCapacities of one member.
 type reconciler struct {
 	*member.Link
 	Options
-	// written is when a class's object was last changed or removed. One worker.
+	// written is when a class's object was last patched or deleted. It needs no lock, since
+	// there is one worker.
 	written map[string]time.Time
 }
 
@@ -66,7 +68,7 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// Reconcile brings what is published of one host class in line.
+// Reconcile creates, updates or deletes the CSIStorageCapacity of one host class.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, again, err := r.observe(ctx, request.Name)
 	if err != nil {
@@ -91,11 +93,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = r.Root.Delete(ctx, o.capacity)
 	}
-	return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err) // the watch is about to bring what is new
+	return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err) // the watch enqueues the current state
 }
 
-// observe reads what is published of a class, and what should be; and after how
-// long that changes by itself, 0 for never.
+// observe reads the input of decide for a class. It also returns the time until that changes
+// without an event, or 0 if it does not.
 func (r *reconciler) observe(ctx context.Context, class string) (observed, time.Duration, error) {
 	o := observed{member: r.Member, namespace: r.Namespace}
 	var err error
@@ -123,7 +125,7 @@ func (r *reconciler) observe(ctx context.Context, class string) (observed, time.
 	return o, until.Sub(now), err
 }
 
-// ofCapacity is the host class that a published object is about.
+// ofCapacity enqueues the host class of an object that Xylem created.
 func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -132,7 +134,7 @@ func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: index.Named(capacity.StorageClassName)}}
 }
 
-// ofSegment are the host classes that a member's CSIStorageCapacity is about.
+// ofSegment enqueues the host classes that use the class of a member's CSIStorageCapacity.
 func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconcile.Request {
 	segment, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -141,7 +143,7 @@ func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconci
 	return r.ofMemberClass(ctx, segment.StorageClassName)
 }
 
-// ofMemberClass are the host classes that lead to a class of the member.
+// ofMemberClass enqueues the host classes that use a class of the member.
 func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcile.Request {
 	var list storagev1.StorageClassList
 	err := r.Host.List(ctx, &list)

@@ -15,24 +15,25 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// observed is all that is known of a host class and a member.
+// observed is the input of decide for a host class and a member.
 type observed struct {
 	member    mirror.Member
 	namespace string
-	// registration of the member, nil if it is gone.
+	// registration is that of the member, or nil if it does not exist.
 	registration *v1alpha1.ClusterRegistration
-	// hostClass of that name, nil if there is none; leaf: the member has its class.
+	// hostClass is nil if the host has no such class. leaf reports whether the member has the
+	// class that hostClass uses.
 	hostClass *storagev1.StorageClass
 	leaf      bool
-	// segments are what the member's driver says of its class, if anything; limit is
-	// the most that it did not refuse, nil if nothing is known to fail.
+	// segments are the CSIStorageCapacities that the member's driver created for the class.
+	// limit is the largest size that may fit, or nil if the driver rejected none.
 	segments []storagev1.CSIStorageCapacity
 	limit    *resource.Quantity
-	// capacity that is published, nil if none is.
+	// capacity is the existing CSIStorageCapacity in the host, or nil.
 	capacity *storagev1.CSIStorageCapacity
 }
 
-// act is what to do; create and patch go with an object.
+// act is what to do. create and patch need an object.
 type act int
 
 const (
@@ -59,7 +60,7 @@ func decide(o observed) decision {
 		return decision{create, want}
 	}
 	if !equality.Semantic.DeepEqual(o.capacity.NodeTopology, want.NodeTopology) || o.capacity.StorageClassName != want.StorageClassName {
-		return decision{do: remove} // these cannot be changed; the watch brings us back to re-create it
+		return decision{do: remove} // these fields are immutable; the watch enqueues the class again to re-create the object
 	}
 	after := o.capacity.DeepCopy()
 	after.Capacity, after.MaximumVolumeSize = want.Capacity, want.MaximumVolumeSize
@@ -74,20 +75,20 @@ func decide(o observed) decision {
 	return decision{patch, after}
 }
 
-// offered: claims of the class can have their volumes in the member.
+// offered reports whether the member can provision volumes for claims of the class.
 func (o observed) offered() bool {
 	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.Mirrors(o.hostClass) && o.leaf
 }
 
-// promisesTooMuch: what is published is known to fail, and cannot wait.
+// promisesTooMuch reports whether a size that the existing object allows is known to fail.
 func (o observed) promisesTooMuch() bool {
 	return o.limit != nil && o.capacity != nil && bytes(o.capacity.MaximumVolumeSize) > bytes(o.limit)
 }
 
-// published is the object as it is to be.
+// published returns the desired object.
 func published(o observed) *storagev1.CSIStorageCapacity {
-	// The scheduler's filter reads MaximumVolumeSize, its scoring (alpha) reads
-	// Capacity without looking whether it is there
+	// The scheduler's filter uses MaximumVolumeSize. Its scoring (alpha) dereferences
+	// Capacity without a nil check
 	// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 	has := roomIn(o.segments).within(o.limit)
 	return &storagev1.CSIStorageCapacity{
@@ -109,10 +110,10 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	}
 }
 
-// nameOf is the name for a host class and a member. The names of classes are
-// as long as names can be, so both are hashed; who looks for one has the labels
-// and the columns.
+// nameOf returns the object's name for a host class and a member. Class names may be as long
+// as any name, so the name is a hash of both. Use the labels or the printed columns to find
+// an object.
 func nameOf(class, clusterID string) string {
-	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // a class name has no slash
+	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // class names contain no slash
 	return "xylem-" + hex.EncodeToString(sum[:10])
 }

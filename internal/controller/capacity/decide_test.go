@@ -55,44 +55,44 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     act
 	}{
-		"offered":                    {seen(), create},
-		"at rest":                    {seen(standing()), nothing},
-		"no such class in the host":  {seen(func(o *observed) { o.hostClass = nil }), nothing},
-		"class gone from the host":   {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
-		"class gone from the member": {seen(standing(), func(o *observed) { o.leaf = false }), remove},
-		"member lacks the class":     {seen(func(o *observed) { o.leaf = false }), nothing},
-		"another's class":            {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
-		"promises":                   {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
-		"a class that errs":          {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
-		"deregistering":              {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
-		"registration gone":          {seen(func(o *observed) { o.registration = nil }), nothing},
-		"registered anew":            {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
-		"a label lost":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
-		"a label of another's stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
-		"another size":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
-		"room that the driver found": {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
-		"room as published": {seen(func(o *observed) {
+		"offered":                        {seen(), create},
+		"up to date":                     {seen(standing()), nothing},
+		"no such class in the host":      {seen(func(o *observed) { o.hostClass = nil }), nothing},
+		"class gone from the host":       {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
+		"class gone from the member":     {seen(standing(), func(o *observed) { o.leaf = false }), remove},
+		"member lacks the class":         {seen(func(o *observed) { o.leaf = false }), nothing},
+		"a class of another provisioner": {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
+		"promise mode":                   {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
+		"an invalid class":               {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
+		"deregistering":                  {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
+		"registration gone":              {seen(func(o *observed) { o.registration = nil }), nothing},
+		"registered again":               {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
+		"a label lost":                   {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
+		"a foreign label stays":          {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
+		"a different size":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
+		"the driver reports capacity":    {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
+		"the driver reports the published capacity": {seen(func(o *observed) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 			o.capacity = published(*o)
 		}), nothing},
-		"less than was tried in vain": {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
-		"another topology":            {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
+		"a size was rejected":  {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"a different topology": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.observed.capacity.DeepCopy()
 			got := decide(tc.observed)
 			if got.do != tc.want {
-				t.Errorf("decided on %d, want %d", got.do, tc.want)
+				t.Errorf("decision %d, want %d", got.do, tc.want)
 			}
 			if got.do == patch {
 				again := tc.observed
 				again.capacity = got.after
 				if next := decide(again); next.do != nothing {
-					t.Errorf("after the patch it decides on %d again", next.do)
+					t.Errorf("decision %d after the patch, want none", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, tc.observed.capacity); diff != "" {
-				t.Errorf("the observed object was changed:\n%s", diff)
+				t.Errorf("decide changed the observed object:\n%s", diff)
 			}
 		})
 	}

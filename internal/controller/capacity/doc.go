@@ -1,22 +1,22 @@
-// Package capacity reports to the host's scheduler which classes a member offers, and how
-// much capacity it has: the controller capacity, for each Link, one request per host
-// StorageClass. It keeps a CSIStorageCapacity for each class of Xylem's in mirror mode whose
-// class the member has. As the CSIDriver csi.xylem.io asks for storage capacity, the
-// scheduler gives a claim to no node without one: neither to a node of the host, nor to a
-// member that lacks the class or the capacity. If a member was chosen anyway, since
-// its class was deleted meanwhile, root_pvc removes the choice, with an event that lists
-// the classes that exist.
+// Package capacity reports to the host's scheduler which classes a member offers and how much
+// capacity they have. Its controller capacity runs for each Link and reconciles one host
+// StorageClass for each request. It manages one CSIStorageCapacity for each Xylem class in
+// mirror mode whose class exists in the member. The CSIDriver csi.xylem.io enables storage
+// capacity tracking, so the scheduler does not assign a claim to a node without such an
+// object: neither to a node of the host, nor to a member that lacks the class or the
+// capacity. If the class is deleted after the scheduler chose the member, root_pvc removes
+// the choice and emits an event that lists the existing classes.
 //
-// The capacity is the most that any one segment of the member's storage has, by the
-// CSIStorageCapacities that its driver publishes there: a claim has to fit into one
-// segment, and the member's scheduler chooses which. A class without such objects counts as
-// unlimited, since many drivers publish none; CSIDriver objects of members are not read. A
-// driver that is about to publish its first ones counts as one that does not.
+// The capacity is the largest of any one segment of the member's storage, according to the
+// CSIStorageCapacities that its driver creates there. A claim must fit into one segment, and
+// the member's scheduler chooses it. A class without such objects counts as unlimited,
+// because many drivers create none. The controller does not read CSIDriver objects of
+// members, so a driver that has not created its first object yet also counts as unlimited.
 //
-// If the driver rejected a size for lack of space (exhausted.Sizes), capacity publishes
-// less until that expires. Other figures are written when they change, at most every two
-// seconds for each class and member (I7).
+// If the driver rejected a size for lack of space (exhausted.Sizes), the controller publishes
+// less capacity until that record expires. It writes other changes at most every two seconds
+// for each class and member (I7).
 //
-// The objects outlive the Link, since the Node is NotReady then anyway. They belong to the
-// ClusterRegistration, and Kubernetes' garbage collector deletes them with it.
+// The objects remain when the Link ends, because the Node is NotReady then anyway. The
+// ClusterRegistration owns them, so Kubernetes' garbage collector deletes them with it.
 package capacity

@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is how much a member can hold of a class, in bytes: the largest volume that
-// can be created there, and the most that is free in one place.
+// room is the capacity of a member for a class in bytes: the largest volume that it can
+// provision, and the most free space in one segment.
 type room struct{ largest, free int64 }
 
-// unlimited is the capacity of a member that does not report how much it has.
+// unlimited is the capacity of a member that does not report any.
 var unlimited = room{math.MaxInt64, math.MaxInt64}
 
-// roomIn is the capacity in the segments of a member's storage, by the
-// CSIStorageCapacities of one class: the most of any one of them, since a volume
-// has to fit into one. Without any, the driver does not say, and there is capacity for
-// anything. As for the scheduler, the largest volume is what the driver says it is,
-// or else what is free, and what has no topology, or reports neither, has no capacity
-// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding, capacitySufficient).
+// roomIn returns the capacity of a member according to the CSIStorageCapacities of one class.
+// A volume must fit into one segment, so each value is the maximum of all segments. Without
+// any segment, the capacity is unlimited. As in the scheduler, MaximumVolumeSize takes
+// precedence over Capacity, and a segment without a topology or without both values has no
+// capacity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding,
+// capacitySufficient).
 func roomIn(segments []storagev1.CSIStorageCapacity) room {
 	if len(segments) == 0 {
 		return unlimited
@@ -40,7 +40,7 @@ func roomIn(segments []storagev1.CSIStorageCapacity) room {
 	return r
 }
 
-// within is the capacity when more than a limit is known to fail.
+// within returns the capacity up to a limit, above which volumes are known to fail.
 func (r room) within(limit *resource.Quantity) room {
 	if limit == nil {
 		return r

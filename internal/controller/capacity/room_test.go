@@ -17,7 +17,7 @@ func quantity(s string) *resource.Quantity {
 	return &q
 }
 
-// segment has so much free, and so large a volume can be created there.
+// segment returns a CSIStorageCapacity with the given Capacity and MaximumVolumeSize.
 func segment(free, largest string) storagev1.CSIStorageCapacity {
 	return storagev1.CSIStorageCapacity{NodeTopology: &metav1.LabelSelector{}, Capacity: quantity(free), MaximumVolumeSize: quantity(largest)}
 }
@@ -34,26 +34,26 @@ func TestRoom(t *testing.T) {
 		limit    string
 		want     room
 	}{
-		"nothing is said":                  {nil, "", unlimited},
-		"nothing is said, something fails": {nil, "10Gi", room{10 * gi, 10 * gi}},
-		"one segment":                      {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "", room{5 * gi, 5 * gi}},
-		"its largest volume is smaller":    {[]storagev1.CSIStorageCapacity{segment("5Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
-		"its largest volume is larger":     {[]storagev1.CSIStorageCapacity{segment("5Gi", "8Gi")}, "", room{8 * gi, 5 * gi}},
-		"only its largest volume is said":  {[]storagev1.CSIStorageCapacity{segment("", "2Gi")}, "", room{2 * gi, 0}},
-		"two do not add up":                {[]storagev1.CSIStorageCapacity{segment("5Gi", ""), segment("3Gi", "")}, "", room{5 * gi, 5 * gi}},
-		"each figure's best segment":       {[]storagev1.CSIStorageCapacity{segment("5Gi", "1Gi"), segment("3Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
-		"a full segment":                   {[]storagev1.CSIStorageCapacity{segment("0", "")}, "", room{}},
-		"a full one and another":           {[]storagev1.CSIStorageCapacity{segment("0", ""), segment("1Gi", "")}, "", room{gi, gi}},
-		"a segment that says nothing":      {[]storagev1.CSIStorageCapacity{segment("", "")}, "", room{}},
-		"a segment of no node":             {[]storagev1.CSIStorageCapacity{nowhere(segment("5Gi", ""))}, "", room{}},
-		"less than nothing":                {[]storagev1.CSIStorageCapacity{segment("-5Gi", "")}, "", room{}},
-		"more than there is":               {[]storagev1.CSIStorageCapacity{segment("8Ei", "")}, "", room{math.MaxInt64, math.MaxInt64}},
-		"more fails than there is":         {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "10Gi", room{5 * gi, 5 * gi}},
-		"less fails than there is":         {[]storagev1.CSIStorageCapacity{segment("5Gi", "4Gi")}, "1Gi", room{gi, gi}},
+		"no segments":                         {nil, "", unlimited},
+		"no segments, but a size fails":       {nil, "10Gi", room{10 * gi, 10 * gi}},
+		"one segment":                         {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "", room{5 * gi, 5 * gi}},
+		"its largest volume is smaller":       {[]storagev1.CSIStorageCapacity{segment("5Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
+		"its largest volume is larger":        {[]storagev1.CSIStorageCapacity{segment("5Gi", "8Gi")}, "", room{8 * gi, 5 * gi}},
+		"only its largest volume is reported": {[]storagev1.CSIStorageCapacity{segment("", "2Gi")}, "", room{2 * gi, 0}},
+		"two do not add up":                   {[]storagev1.CSIStorageCapacity{segment("5Gi", ""), segment("3Gi", "")}, "", room{5 * gi, 5 * gi}},
+		"each value from its best segment":    {[]storagev1.CSIStorageCapacity{segment("5Gi", "1Gi"), segment("3Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
+		"a full segment":                      {[]storagev1.CSIStorageCapacity{segment("0", "")}, "", room{}},
+		"a full segment and a free one":       {[]storagev1.CSIStorageCapacity{segment("0", ""), segment("1Gi", "")}, "", room{gi, gi}},
+		"a segment without values":            {[]storagev1.CSIStorageCapacity{segment("", "")}, "", room{}},
+		"a segment without a topology":        {[]storagev1.CSIStorageCapacity{nowhere(segment("5Gi", ""))}, "", room{}},
+		"negative capacity":                   {[]storagev1.CSIStorageCapacity{segment("-5Gi", "")}, "", room{}},
+		"more than an int64":                  {[]storagev1.CSIStorageCapacity{segment("8Ei", "")}, "", room{math.MaxInt64, math.MaxInt64}},
+		"a limit above the capacity":          {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "10Gi", room{5 * gi, 5 * gi}},
+		"a limit below the capacity":          {[]storagev1.CSIStorageCapacity{segment("5Gi", "4Gi")}, "1Gi", room{gi, gi}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := roomIn(tc.segments).within(quantity(tc.limit)); got != tc.want {
-				t.Errorf("room %+v, want %+v", got, tc.want)
+				t.Errorf("capacity %+v, want %+v", got, tc.want)
 			}
 		})
 	}
@@ -64,9 +64,9 @@ func TestPromisesTooMuch(t *testing.T) {
 		limit string
 		want  bool
 	}{
-		"nothing is known to fail":       {"", false},
-		"what is published fails":        {"1Gi", true},
-		"what is published is the limit": {"5Gi", false},
+		"no limit":                             {"", false},
+		"the published size exceeds the limit": {"1Gi", true},
+		"the published size is the limit":      {"5Gi", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(func(o *observed) {

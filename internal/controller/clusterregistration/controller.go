@@ -30,36 +30,37 @@ import (
 )
 
 const (
-	// countDelay collects the changes of volumes before they are counted again.
+	// countDelay batches the changes of volumes before the next count.
 	countDelay = 5 * time.Second
-	// workers: a registration is a few reads and a write.
+	// workers is the number of concurrent reconciles. A request takes a few reads and a
+	// write.
 	workers = 4
 )
 
 // Reconciler reconciles ClusterRegistrations.
 type Reconciler struct {
-	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Objects are those of the host, by the members that they concern.
+	// Objects indexes the host's objects by the member that they concern.
 	Objects *route.Router
-	// Fleet of members.
+	// Fleet connects the members.
 	Fleet deregistration.Fleet
-	// Recorder of events on registrations, Pods and claims.
+	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
-	// Records of what was let go.
+	// Records keeps the host's record of each member, with its owner and what was released.
 	Records *hostrecord.Records
-	// Book has what is known of the members' volumes beyond their caches.
+	// Book contains the orphans and stuck deletions of the members.
 	Book *account.Book
-	// ReportGone has root_pvc report on a claim that its cluster was deregistered.
+	// ReportGone makes root_pvc report on a claim that its cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
-	// Classes has what classes the members have.
+	// Classes contains the StorageClasses of the members.
 	Classes *reflection.Book
 	// Snapshots of the host, which it may not serve.
 	Snapshots *route.Optional
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
-	// HostID is the host's cluster ID; Namespace holds the Secrets.
+	// HostID is the host's cluster ID. Namespace is where the Secrets are.
 	HostID, Namespace string
 }
 
@@ -72,7 +73,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
-// SetupWithManager adds the controller; fleet enqueues it when a member's state changes.
+// SetupWithManager adds the controller. fleet enqueues a registration when its member's state
+// changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster_registration").
@@ -92,8 +94,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile brings one registration closer to what its spec, its Secret and its
-// member say.
+// Reconcile reconciles one registration with its spec, its Secret and its member.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var registration v1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
@@ -114,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := r.patch(ctx, before, &registration); err != nil {
 			return reconcile.Result{}, fmt.Errorf("add the finalizer to registration %s: %w", request.Name, err)
 		}
-		return reconcile.Result{}, nil // the watch brings us back
+		return reconcile.Result{}, nil // the watch enqueues it again
 	}
 	wanted, err := r.registrationOf(ctx, &registration)
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, &registration, readiness{})
 }
 
-// leaver leaves the members of registrations that are being deleted.
+// leaver returns the Leaver that removes the members of deleted registrations.
 func (r *Reconciler) leaver() *deregistration.Leaver {
 	return &deregistration.Leaver{
 		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock, Snapshots: r.Snapshots,
@@ -141,8 +142,8 @@ func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterR
 
 const fieldOwner = client.FieldOwner("xylem-cluster-registration")
 
-// rivals are the other registrations of the same cluster, or of the same node:
-// which of them is refused depends on which of them are there.
+// rivals enqueues the other registrations of the same cluster or node, because which of them
+// is rejected depends on which of them exist.
 func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
 	changed, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok {
@@ -169,7 +170,7 @@ func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile
 	})
 }
 
-// ofObject is the registration whose volumes or claims an object is among.
+// ofObject enqueues the registration in whose member a volume or claim is placed.
 func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcile.Request {
 	id := obj.GetLabels()[v1alpha1.LabelClusterID]
 	if id == "" {
@@ -182,7 +183,7 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 	return route.RequestsFor(ctx, registrations, err, nil)
 }
 
-// deletingOfPod is the registration under deletion that waits for a Pod.
+// deletingOfPod enqueues a registration whose deletion waits for a Pod.
 func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {

@@ -23,14 +23,14 @@ func TestConditions(t *testing.T) {
 	with := func(change func(*fleet.State)) fleet.State { s := up; change(&s); return s }
 	problem := func(reason string) *access.Problem { return &access.Problem{Reason: reason, Message: "because"} }
 
-	// Connected, NodeReady, Synced, Ready: status and reason.
+	// The status and reason of Connected, NodeReady, Synced and Ready.
 	type row [4][2]string
 	yes := func(reason string) [2]string { return [2]string{"True", reason} }
 	no := func(reason string) [2]string { return [2]string{"False", reason} }
 	connected, nodeReady, synced, ready := yes(v1alpha1.ReasonConnected), yes(v1alpha1.ReasonNodeReady), yes(v1alpha1.ReasonSynced), yes(v1alpha1.ReasonReady)
 
 	nodeUp := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodeReady, Message: "it answers"}
-	nodeDown := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady, Message: "it is not made yet"}
+	nodeDown := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady, Message: "it does not exist yet"}
 
 	for name, tc := range map[string]struct {
 		state fleet.State
@@ -39,7 +39,7 @@ func TestConditions(t *testing.T) {
 		want  row
 	}{
 		"all is well": {up, nodeUp, readiness{}, row{connected, nodeReady, synced, ready}},
-		"the first connection is being made": {fleet.State{}, nodeDown, readiness{},
+		"the first connection is in progress": {fleet.State{}, nodeDown, readiness{},
 			row{no(v1alpha1.ReasonConnecting), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonConnecting)}},
 		"the member does not answer": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, readiness{},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonUnreachable)}},
@@ -47,10 +47,10 @@ func TestConditions(t *testing.T) {
 			row{no(v1alpha1.ReasonIdentityChanged), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonIdentityChanged)}},
 		"an older registration has the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, readiness{},
 			row{no(v1alpha1.ReasonDuplicateCluster), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonDuplicateCluster)}},
-		"connected, destruction is suspended: it serves, and says so (I2)": {
+		"connected, and deletions are suspended: it stays Ready and reports that (I2)": {
 			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, readiness{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
-		"the caches are being filled": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, readiness{},
+		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, readiness{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
 		"the node is not ready": {up, nodeDown, readiness{},
 			row{connected, no(v1alpha1.ReasonNodeNotReady), synced, no(v1alpha1.ReasonNodeNotReady)}},
@@ -71,7 +71,7 @@ func TestConditions(t *testing.T) {
 					t.Errorf("condition %d is %s, want %s", i, c.Type, types[i])
 				}
 				if c.Message == "" {
-					t.Errorf("%s says nothing", c.Type)
+					t.Errorf("%s has no message", c.Type)
 				}
 				has[i] = [2]string{string(c.Status), c.Reason}
 			}
@@ -90,10 +90,10 @@ func TestOlder(t *testing.T) {
 		a, b *v1alpha1.ClusterRegistration
 		want bool
 	}{
-		"made before":                      {made("b", now.Time), made("a", now.Add(time.Second)), true},
-		"made after":                       {made("a", now.Add(time.Second)), made("b", now.Time), false},
-		"made in the same second, by name": {made("a", now.Time), made("b", now.Time), true},
-		"the same, the other way round":    {made("b", now.Time), made("a", now.Time), false},
+		"created before":                      {made("b", now.Time), made("a", now.Add(time.Second)), true},
+		"created after":                       {made("a", now.Add(time.Second)), made("b", now.Time), false},
+		"created in the same second: by name": {made("a", now.Time), made("b", now.Time), true},
+		"the same in reverse order":           {made("b", now.Time), made("a", now.Time), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := older(tc.a, tc.b); got != tc.want {

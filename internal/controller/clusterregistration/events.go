@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// announce reports on the registration that the connection came or went.
+// announce emits an event on the registration when the connection changes.
 func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionConnected)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionConnected)
@@ -25,12 +25,13 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	r.Recorder.Eventf(after, nil, kind, is.Reason, "Connect", "%s", is.Message)
 }
 
-// announced are the reasons of the condition Ready that an admin has to act on, and those of
-// a deregistration that waits for something.
+// announced contains the reasons of the Ready condition that require an admin to act, or that
+// report what a deregistration waits for.
 var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
 
-// announceWaiting reports on the registration what its deregistration waits for, and that
-// its member is away: until when nothing happens, and what happens then.
+// announceWaiting emits an event on the registration when its deregistration waits for
+// something. It also emits one when the member is away, which reports how long the Pods are
+// kept and what happens then.
 func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration) {
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionNodeReady} {
 		was := meta.FindStatusCondition(before.Status.Conditions, kind)
@@ -44,8 +45,8 @@ func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration
 	}
 }
 
-// announceStuck reports on the registration that deletions are stuck there, and again
-// when another one is the oldest.
+// announceStuck emits an event on the registration when deletions are stuck, and again when
+// the oldest one changes.
 func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
@@ -59,13 +60,13 @@ func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orp
 	todo := "To use it again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
 	switch o.Reason {
 	case account.Surplus:
-		todo = "See which of the two holds the data that are needed"
+		todo = "Check which of the two contains the data that you need"
 	case account.WithdrawnLate:
 		todo = "It was never used"
 	}
-	// Related to its volume: events that differ in their note alone are taken for the
-	// same one.
+	// Relate the event to its volume, because the recorder merges events that differ only in
+	// their note.
 	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
 	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedVolume, "Account",
-		"volume %q in the member has no root: %s. Its data are kept. %s. To delete it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
+		"volume %q in the member has no root: %s. Xylem keeps its data. %s. To delete it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
 }

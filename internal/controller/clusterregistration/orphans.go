@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// named is how many orphans a condition's message names.
+// named is the maximum number of orphans that a condition's message names.
 const named = 3
 
-// listed are the orphans as the status shows them: those that it has already
-// with the time since which, then the new ones by name, as many as fit. Pure.
+// listed returns the orphans for the status. Known orphans come first and keep their time.
+// New ones follow by name, up to the limit.
 func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
 	byName := map[string]account.Orphan{}
 	for _, o := range found {
@@ -43,8 +43,8 @@ func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 	return list
 }
 
-// accounted is the VolumesAccounted condition. Its message changes only with what
-// it tells: never with the time of the last account (I5). Pure.
+// accounted returns the VolumesAccounted condition. Its message does not contain the time of
+// the last comparison, so that the status changes only when the result does (I5).
 func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
@@ -62,10 +62,10 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("%s in the member without a claim or volume in the host, which nothing destroys: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("%s in the member without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {
@@ -74,7 +74,7 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 	return condition
 }
 
-// progressing is the DeletionsProgressing condition. Pure.
+// progressing returns the DeletionsProgressing condition.
 func progressing(stuck account.Stuck) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than --stuck-after"}
@@ -88,8 +88,8 @@ func progressing(stuck account.Stuck) metav1.Condition {
 	return condition
 }
 
-// announceOrphans reports on the registration which orphans are new to its status:
-// each once, also over restarts.
+// announceOrphans emits an event on the registration for each orphan that is new in its
+// status. Orphans are not reported again after a restart.
 func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration, found []account.Orphan) {
 	for _, o := range after.Status.Orphans {
 		known := slices.ContainsFunc(before.Status.Orphans, func(was v1alpha1.OrphanedVolume) bool {

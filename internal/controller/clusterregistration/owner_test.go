@@ -10,8 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// The registration that recorded a cluster first has it, whichever was created first and
-// whichever is connected.
+// The registration that recorded a cluster first owns it, regardless of age and connection.
 func TestOwnerOf(t *testing.T) {
 	cr := func(name string, age time.Duration, id string) v1alpha1.ClusterRegistration {
 		c := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-age))}}
@@ -25,16 +24,16 @@ func TestOwnerOf(t *testing.T) {
 		all      all
 		want     string
 	}{
-		"none has it":                             {"", all{cr("a", older, ""), cr("b", younger, "")}, ""},
-		"the younger recorded it (I3)":            {"b", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"the younger is about to record it":       {"b", all{cr("a", older, ""), cr("b", younger, "")}, "b"},
-		"both have it in their status":            {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
-		"the owner was deleted":                   {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
-		"the owner was deleted, another has it":   {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"the owner leads to another cluster now":  {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
-		"from before records had an owner":        {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"from then, when both could be admitted":  {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
-		"another cluster's is not asked about it": {"", all{cr("a", older, "other")}, ""},
+		"no owner":                                           {"", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the younger recorded it (I3)":                       {"b", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the younger is about to record it":                  {"b", all{cr("a", older, ""), cr("b", younger, "")}, "b"},
+		"both have recorded it":                              {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
+		"the owner was deleted":                              {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the owner was deleted, and another has recorded it": {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the owner now belongs to another cluster":           {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
+		"a record without an owner, from an earlier version": {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"a record without an owner, and two candidates":      {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
+		"a registration of another cluster":                  {"", all{cr("a", older, "other")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

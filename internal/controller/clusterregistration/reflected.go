@@ -13,8 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-// reflected is the ClassesReflected condition; none where no classes are requested,
-// or where it is not known, so that what was known stays.
+// reflected returns the ClassesReflected condition. It returns none if the registration
+// requests no classes, and none if the member's classes are not known, which keeps the last
+// condition.
 func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if !reflection.Reflects(cr) {
 		return nil, nil
@@ -44,8 +45,8 @@ func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	return []metav1.Condition{condition}, nil
 }
 
-// announceReflection reports on the registration that classes are not published, and
-// again when it is about others.
+// announceReflection emits an event on the registration when classes are not published, and
+// again when the message changes.
 func (r *Reconciler) announceReflection(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionClassesReflected)

@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// registrationOf is what the fleet is to link; Refused if there is a reason in
-// the host not to link it.
+// registrationOf returns the registration for the fleet. Its Refused field is set if the host
+// has a reason not to connect the member.
 func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
 	wanted := fleet.Registration{
 		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID},
@@ -38,7 +38,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 			break
 		}
 		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil { // refused by the CRD's validation: an object from before it
+		if err != nil { // the CRD's validation rejects it now, but the object may be older
 			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
 			return wanted, nil
 		}
@@ -54,20 +54,20 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 	switch {
 	case apierrors.IsNotFound(err):
 		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
-			"there is no Secret \"%s/%s\". Create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
+			"no Secret \"%s/%s\". Create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
 	case err != nil:
 		return wanted, fmt.Errorf("read Secret %s/%s: %w", r.Namespace, name, err)
 	case len(secret.Data[v1alpha1.KubeconfigKey]) == 0:
 		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
-			"Secret \"%s/%s\" has nothing under the key %q. Put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
+			"Secret \"%s/%s\" has no value under the key %q. Put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
 	default:
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
 	return wanted, nil
 }
 
-// nodeTaken refuses a registration whose node's name belongs to a node that is
-// no virtual node, or to an older registration: Pods bound there are not Xylem's.
+// nodeTaken rejects a registration whose node name belongs to an ordinary node or to an older
+// registration, because Xylem must not push the Pods that are bound there.
 func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*access.Problem, error) {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	return nil, nil
 }
 
-// nodeInTheWay refuses a node name that a Node of another cluster, or of none,
-// has. While the member's identity is not known, only the latter is certain.
+// nodeInTheWay rejects a node name that belongs to another cluster's virtual node or to an
+// ordinary node. While the member's identity is unknown, it can only reject an ordinary node.
 func nodeInTheWay(node *corev1.Node, clusterID string) *access.Problem {
 	if node == nil || clusterID == "" && nodes.IsVirtual(node) || !nodes.Taken(node, clusterID) {
 		return nil
@@ -110,8 +110,8 @@ func refused(reason, format string, args ...any) *access.Problem {
 	return &access.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// own makes a registration the owner of its cluster, in the host's record of it, unless
-// another one is: that one is refused for as long as the owner exists, connected or not.
+// own records a registration as the owner of its cluster, unless there is another owner. Then
+// the registration is rejected for as long as the owner exists, connected or not.
 func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration, cr *v1alpha1.ClusterRegistration, clusterID string) error {
 	recorded, err := r.Records.Owner(ctx, clusterID)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	}
 	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
 		return refused(v1alpha1.ReasonDuplicateCluster,
-			"this cluster is registered already, as %q. Delete this registration, or delete that one to have this one take over",
+			"this cluster is already registered as %q. Delete this registration, or delete that one so that this one takes over",
 			owner.Name)
 	}
 	if recorded == cr.UID {
@@ -128,9 +128,9 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	return r.Records.Own(ctx, guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{}), clusterID, recorded, cr.UID)
 }
 
-// ownerOf is the registration that has a cluster: the one that its record names; if that
-// is gone or the record is from before it named one, the oldest whose status has the
-// cluster; nil if there is none. Pure.
+// ownerOf returns the registration that owns a cluster, or nil. It is the one that the record
+// names. If that one is gone, or the record is from a version that named none, it is the
+// oldest one whose status has the cluster.
 func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
 	var oldest *v1alpha1.ClusterRegistration
 	for i := range all {
@@ -145,12 +145,12 @@ func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID s
 	return oldest
 }
 
-// Admit records the identity of a member at its first connection, and refuses a
-// cluster that is another one than recorded, that another registration has, or
-// that is the host itself. Errors that an admin can mend are Problems. It is
-// called by the fleet when a member has said who it is.
+// Admit records the identity of a member at its first connection. It rejects a cluster that
+// differs from the recorded one, that another registration owns, or that is the host itself.
+// It returns a Problem for errors that an admin can fix. The fleet calls it when it has read
+// the member's identity.
 func (r *Reconciler) Admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
-	// Its status, and the record, are written by others at the same moment.
+	// Other controllers may write the status and the record concurrently.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
 }
 
@@ -169,10 +169,10 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 	case cr == nil:
 		return refused(v1alpha1.ReasonConnecting, "the registration was deleted")
 	case identity.ClusterID == r.HostID:
-		return refused(v1alpha1.ReasonIsHost, "the kubeconfig leads to the host itself, which cannot be its own member. Put the member's kubeconfig into the Secret")
+		return refused(v1alpha1.ReasonIsHost, "the kubeconfig connects to the host itself, which cannot be its own member. Put the member's kubeconfig into the Secret")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
 		return refused(v1alpha1.ReasonIdentityChanged,
-			"cluster %s answers, and this registration belongs to cluster %s: the member was re-created, or the kubeconfig leads elsewhere. Xylem reads and writes nothing there. If that is intended, delete this registration and register the cluster again",
+			"the kubeconfig connects to cluster %s, but this registration belongs to cluster %s: the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If that is intended, delete this registration and register the cluster again",
 			identity.ClusterID, cr.Status.ClusterID)
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))

@@ -21,12 +21,10 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// readiness is what the Ready condition says beside the sum of the others;
-// empty: nothing.
+// readiness overrides the Ready condition. The zero value does not.
 type readiness struct{ reason, message string }
 
-// report writes the status if it has changed, and says on the registration what
-// became of the connection.
+// report writes the status if it has changed, and emits events for the changes.
 func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, ready readiness) error {
 	state, _ := r.Fleet.State(cr.Name)
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
@@ -38,7 +36,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if err != nil {
 		return err
 	}
-	// What is not known is what it was.
+	// Keep the last count if the current one is not known.
 	counts.Orphaned = cr.Status.Volumes.Orphaned
 	if orphans.Known {
 		counts.Orphaned = bounded(len(orphans.Found))
@@ -95,17 +93,17 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	return nil
 }
 
-// messageLimit in bytes of a condition's message. The API server rejects a status with one
-// of more than 32 KiB, and what a member answers is part of some.
+// messageLimit is the maximum size of a condition's message in bytes. The API server rejects
+// a status with a message over 32 KiB, and some messages contain text from a member.
 const messageLimit = 4 << 10
 
-// setConditions sets conditions as the API server takes them, and as terminals may show
-// them.
+// setConditions sets conditions with messages that the API server accepts and terminals can
+// show safely.
 func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
 		condition.Message = sanitize.Plain(condition.Message, messageLimit)
-		// What an unreachable member's errors say differs at each attempt.
+		// The errors of an unreachable member differ at each attempt, so keep the first one.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
 			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
 			condition.Message = was.Message
@@ -114,8 +112,8 @@ func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	}
 }
 
-// tokenFresh reports how it stands with a token that is to be renewed; nil if none is.
-// Pure.
+// tokenFresh returns the TokenFresh condition, or nil if the manager does not renew the
+// token.
 func tokenFresh(state fleet.State) *metav1.Condition {
 	switch {
 	case state.Renewal == nil:
@@ -128,12 +126,12 @@ func tokenFresh(state fleet.State) *metav1.Condition {
 		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}
 }
 
-// conditions of a registration. Pure.
+// conditions returns the main conditions of a registration.
 func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) []metav1.Condition {
 	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
 		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
 	switch {
-	case state.Connected && state.Problem != nil: // suspended destruction
+	case state.Connected && state.Problem != nil: // deletions are suspended
 		connected.Reason, connected.Message = state.Problem.Reason, state.Problem.Message
 	case !state.Connected && state.Problem != nil:
 		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, state.Problem.Reason, state.Problem.Message
@@ -151,7 +149,7 @@ func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) 
 	}
 
 	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "the member takes Pods and claims of the host"}
+		Message: "the member accepts Pods and claims of the host"}
 	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
 		if part.Status != metav1.ConditionTrue {
 			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, part.Reason, part.Message
@@ -164,8 +162,8 @@ func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) 
 	return []metav1.Condition{connected, nodeReady, synced, sum}
 }
 
-// count counts the volumes of a member from the host's side; how many orphans
-// there are, the account says.
+// count counts the volumes of a member in the host, except for orphans, which package account
+// counts.
 func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCounts, error) {
 	var counts v1alpha1.VolumeCounts
 	cluster := cr.Status.ClusterID
@@ -190,8 +188,7 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 	return counts, nil
 }
 
-// tally adds a PV of the host to the counts, if a member has its volume, or is to make
-// it. Pure.
+// tally counts a PV of the host if a member has its volume or must provision it.
 func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
 	in, _, _, made := hostpv.LeafOf(pv)
 	promised, released := hostpv.IsPromiseIn(pv, cluster), hostpv.Ended(pv)
@@ -208,4 +205,4 @@ func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster s
 	}
 }
 
-func bounded(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // bounded on the line itself
+func bounded(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // capped in the same line

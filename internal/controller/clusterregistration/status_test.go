@@ -12,13 +12,13 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// A member that answers with a long text cannot keep the registration's status from being
-// written: its API rejects messages of more than 32 KiB.
+// A long response from a member cannot make the API server reject the registration's status,
+// whose messages are limited to 32 KiB.
 func TestConditionsAreBounded(t *testing.T) {
 	answer := "\x1b[2J" + strings.Repeat("no ", 20<<10)
 	for name, condition := range map[string]metav1.Condition{
-		"to the probe of its policy": policyEnforced(member.PolicyState{Detail: answer}),
-		"to a list of its volumes": accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
+		"in the probe of its policy": policyEnforced(member.PolicyState{Detail: answer}),
+		"in a list of its volumes": accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
 			&v1alpha1.ClusterRegistrationStatus{}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "csi_driver"
 	actor = guarded.Actor("csi-driver")
 
-	// reportAgain is how often a foreign object that contradicts is complained
-	// about: plain nodes may win claims meanwhile, so that nobody should miss it.
+	// reportAgain is how often the controller reports a foreign object that differs from the
+	// required one. Until it is fixed, the scheduler may assign claims to nodes of the host.
 	reportAgain = 5 * time.Minute
 )
 
-// Reconciler keeps the CSIDriver object.
+// Reconciler manages the CSIDriver object.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Recorder of events on the CSIDriver.
+	// Recorder emits events on the CSIDriver.
 	Recorder events.EventRecorder
 }
 
@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 var theRequest = reconcile.Request{NamespacedName: types.NamespacedName{Name: v1alpha1.ProvisionerName}}
 
-// atStart enqueues the controller though there be no object.
+// atStart enqueues the request even if the object does not exist.
 func atStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(theRequest)
 	return nil
@@ -66,7 +66,7 @@ func ours(_ context.Context, driver client.Object) []reconcile.Request {
 	return []reconcile.Request{theRequest}
 }
 
-// Reconcile brings the object in line with the contract.
+// Reconcile creates, patches or deletes the object as needed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, request.NamespacedName)
 	if err != nil {
@@ -82,15 +82,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
-		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may choose plain nodes, or Pods may wait for volumes to be attached",
+		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may assign claims to nodes of the host, or Pods may wait for volumes to be attached",
 			"csiDriver", driver.Name, "wrong", d.wrong)
 		contradicts(r.Recorder, driver, d.wrong)
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
 	}
-	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch is about to bring it
+	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing object
 }
 
-// contradicts reports on a foreign CSIDriver what is wrong with it.
+// contradicts emits an event on a foreign CSIDriver that differs from what Xylem needs.
 func contradicts(recorder events.EventRecorder, driver *storagev1.CSIDriver, wrong string) {
 	recorder.Eventf(driver, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotOfXylem, "KeepCSIDriver",
 		"Xylem did not create this CSIDriver, and it differs from what Xylem needs (%s). Delete it, so that Xylem creates its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)

@@ -17,16 +17,17 @@ const (
 	nothing act = iota
 	create
 	patch
-	// remove: what is wrong cannot be changed; the watch brings us back to re-create it.
+	// remove deletes an object that differs in an immutable field. The deletion event
+	// enqueues the request to re-create it.
 	remove
-	// report: it is wrong, and not Xylem's to change.
+	// report emits an event on a foreign object that differs from the required one.
 	report
 )
 
 type decision struct {
 	do    act
 	after *storagev1.CSIDriver
-	// wrong reports what a foreign object has wrong.
+	// wrong describes how a foreign object differs from the required one.
 	wrong string
 }
 
@@ -44,8 +45,8 @@ func wanted() *storagev1.CSIDriver {
 	}
 }
 
-// decide what to do about the object, nil if there is none. Only the fields
-// that the contract names are examined; the API server's defaults are theirs.
+// decide decides what to do with the object, which may be nil. It compares only the fields
+// that Xylem needs, because the API server sets defaults in others.
 func decide(driver *storagev1.CSIDriver) decision {
 	if driver == nil {
 		return decision{do: create, after: wanted()}
@@ -59,7 +60,7 @@ func decide(driver *storagev1.CSIDriver) decision {
 		}
 	}
 	set("attachRequired", &after.Spec.AttachRequired, false)
-	immutable := len(wrong) > 0 // of these three, only this one is
+	immutable := len(wrong) > 0 // only attachRequired is immutable
 	set("podInfoOnMount", &after.Spec.PodInfoOnMount, false)
 	set("storageCapacity", &after.Spec.StorageCapacity, true)
 	switch {

@@ -18,16 +18,16 @@ func TestDecide(t *testing.T) {
 		driver *storagev1.CSIDriver
 		want   decision
 	}{
-		"none":               {nil, decision{do: create, after: wanted()}},
-		"at rest":            {wanted(), decision{}},
-		"foreign, in accord": {driver(func(d *storagev1.CSIDriver) { d.Labels = nil }), decision{}},
-		"defaults are the API server's": {driver(func(d *storagev1.CSIDriver) {
+		"no object":      {nil, decision{do: create, after: wanted()}},
+		"up to date":     {wanted(), decision{}},
+		"foreign, equal": {driver(func(d *storagev1.CSIDriver) { d.Labels = nil }), decision{}},
+		"fields with defaults": {driver(func(d *storagev1.CSIDriver) {
 			d.Spec.RequiresRepublish = ptr.To(false)
 			d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 		}), decision{}},
-		"capacity not asked for": {driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), decision{do: patch, after: wanted()}},
-		"attach required":        {driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), decision{do: remove}},
-		"foreign, contradicting": {driver(func(d *storagev1.CSIDriver) {
+		"capacity not tracked": {driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), decision{do: patch, after: wanted()}},
+		"attach required":      {driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), decision{do: remove}},
+		"foreign, different": {driver(func(d *storagev1.CSIDriver) {
 			d.Labels, d.Spec.StorageCapacity, d.Spec.AttachRequired = nil, ptr.To(false), nil
 		}), decision{do: report, wrong: "attachRequired is not false, storageCapacity is not true"}},
 	} {

@@ -22,10 +22,10 @@ const (
 
 type decision struct {
 	do    act
-	lease *coordinationv1.Lease // as it is to be, unless it is left alone
+	lease *coordinationv1.Lease // nil if do is leave
 }
 
-// decide what to do about a Node's Lease, nil if there is none.
+// decide decides what to do with a Node's Lease, which may be nil.
 func decide(node *corev1.Node, lease *coordinationv1.Lease, identity string, now metav1.MicroTime) decision {
 	do, after := renew, lease.DeepCopy()
 	switch {
@@ -38,8 +38,8 @@ func decide(node *corev1.Node, lease *coordinationv1.Lease, identity string, now
 		after.Labels = map[string]string{}
 	}
 	after.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
-	// Kubernetes removes the Lease with its Node, and one that an earlier Node of
-	// the name left behind as well, unless it is given to the new one in time.
+	// Kubernetes deletes the Lease with its Node. It also deletes the Lease of an earlier
+	// Node of the same name, unless the Lease gets the new Node as its owner in time.
 	after.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	if !heldBy(lease, identity) {
 		after.Spec.AcquireTime = &now
@@ -63,9 +63,9 @@ func owned(lease *coordinationv1.Lease, node *corev1.Node) bool {
 	return false
 }
 
-// untilNext is how long until a Node's next turn on this replica. Turns come
-// once an interval, at an offset that is the Node's and the replica's own: so
-// that the calls are spread, and replicas look at different moments.
+// untilNext returns the time until this replica next checks a Node's Lease. It checks once in
+// each interval, at an offset that depends on the Node and the replica. This spreads the
+// calls, and the replicas check at different times.
 func untilNext(now time.Time, identity, node string) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(identity + "/" + node)) // never fails
@@ -74,5 +74,5 @@ func untilNext(now time.Time, identity, node string) time.Duration {
 	if wait := interval - since; wait > tick {
 		return wait
 	}
-	return interval // this turn was just taken, a tick early
+	return interval // the current check is up to a tick early
 }

@@ -38,12 +38,12 @@ func TestDecide(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  decision
 	}{
-		"none":                       {want: decision{create, lease("n", "me", start, start)}},
-		"ours":                       {lease: lease("n", "me", start.Add(-time.Second), before), want: decision{renew, lease("n", "me", start, before)}},
-		"another's, fresh":           {lease: lease("n", "you", start.Add(-fresh+1), before), want: decision{do: leave}},
-		"another's, late":            {lease: lease("n", "you", start.Add(-fresh), before), want: decision{renew, lease("n", "me", start, start)}},
-		"fresh, of an earlier node":  {lease: lease("old", "you", start, before), want: decision{renew, lease("n", "me", start, start)}},
-		"another's, from the future": {lease: lease("n", "you", start.Add(time.Second), before), want: decision{do: leave}},
+		"no Lease":                         {want: decision{create, lease("n", "me", start, start)}},
+		"own Lease":                        {lease: lease("n", "me", start.Add(-time.Second), before), want: decision{renew, lease("n", "me", start, before)}},
+		"another replica's, fresh":         {lease: lease("n", "you", start.Add(-fresh+1), before), want: decision{do: leave}},
+		"another replica's, late":          {lease: lease("n", "you", start.Add(-fresh), before), want: decision{renew, lease("n", "me", start, start)}},
+		"fresh, of an earlier node":        {lease: lease("old", "you", start, before), want: decision{renew, lease("n", "me", start, start)}},
+		"another replica's, in the future": {lease: lease("n", "you", start.Add(time.Second), before), want: decision{do: leave}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := tc.lease.DeepCopy()
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(given, tc.lease); diff != "" {
-				t.Errorf("the Lease that was seen has been changed:\n%s", diff)
+				t.Errorf("decide changed the observed Lease:\n%s", diff)
 			}
 		})
 	}
@@ -66,13 +66,13 @@ func TestUntilNext(t *testing.T) {
 		for range 5 {
 			wait := untilNext(now, "me", node)
 			if wait <= tick || wait > interval {
-				t.Fatalf("node %s: next turn in %s, want more than %s and at most %s", node, wait, tick, interval)
+				t.Fatalf("node %s: next check in %s, want more than %s and at most %s", node, wait, tick, interval)
 			}
 			now = now.Add(wait)
 		}
 		seen[untilNext(start, "me", node)] = true
 	}
 	if len(seen) < 25 {
-		t.Errorf("50 nodes have %d different turns: they are not spread", len(seen))
+		t.Errorf("the checks of 50 nodes have only %d different times", len(seen))
 	}
 }

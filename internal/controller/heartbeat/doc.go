@@ -1,9 +1,10 @@
-// Package heartbeat renews the Leases of the virtual nodes, on every replica of the
-// manager. A Lease shows that Xylem is alive; the controller virtual_node reports in the
-// Node's conditions whether the member is. So heartbeat renews it while the member is down
-// as well. Otherwise, a manager without a leader would look like fifty dead clusters, and
-// their Pods would be evicted.
+// Package heartbeat renews the Leases of the virtual nodes on every replica of the manager. A
+// Lease shows that Xylem is alive, while virtual_node reports in the Node's conditions
+// whether the member is. heartbeat therefore renews the Lease while the member is down as
+// well. Otherwise, a manager without a leader would look like fifty dead clusters, and the
+// host would evict their Pods.
 //
-// Replicas share the work without communicating: a replica that finds a Lease that another
-// renewed lately leaves it, so that soon one of them renews and the others only look.
+// Replicas share the work without communicating. A replica does not renew a Lease that
+// another replica renewed recently. After a short time, one replica renews each Lease and the
+// others only check it.
 package heartbeat

@@ -26,51 +26,50 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "heartbeat"
 	actor = guarded.Actor("heartbeat")
 
-	// leaseDuration is what a kubelet declares (nodeLeaseDurationSeconds); the
-	// node-monitor-grace-period is chosen to go with it.
+	// leaseDuration is the kubelet's default (nodeLeaseDurationSeconds), which matches the
+	// node-monitor-grace-period.
 	leaseDuration = 40 * time.Second
-	// interval is a kubelet's: a quarter of the duration, so that three renewals
-	// in a row may fail.
+	// interval is a quarter of the duration, as in the kubelet, so that three renewals in a
+	// row may fail.
 	interval = leaseDuration / 4
-	// fresh: a Lease that was renewed less than this ago by another replica is
-	// left alone. Two thirds of the interval leave room for clocks that differ
-	// and still end with one replica renewing.
+	// fresh is the age below which a replica does not renew another replica's Lease. Two
+	// thirds of the interval tolerate clock differences and still let one replica do all
+	// renewals.
 	fresh = interval * 2 / 3
 	// tick is the precision of the interval.
 	tick = time.Second
-	// retry is the pause after a renewal that failed: soon enough for several
-	// attempts within the duration, seldom enough not to burden a sick API server.
+	// retry is the pause after a failed renewal. It allows several attempts within the
+	// duration without overloading a struggling API server.
 	retry = 2 * time.Second
-	// callTimeout bounds a renewal, so that a call that hangs costs one attempt.
+	// callTimeout bounds a renewal, so that a call that hangs costs only one attempt.
 	callTimeout = 5 * time.Second
-	// parallel renewals: at 10 ms a call they serve 16,000 nodes in an interval,
-	// and so many calls may hang before others wait.
+	// parallel is the number of concurrent renewals. At 10 ms per call, they serve 16,000
+	// nodes in an interval. As many calls may hang before others are delayed.
 	parallel = 16
 )
 
 // Heartbeat renews the Leases.
 type Heartbeat struct {
-	// Cache of the host; Live reads and writes past it, whether or not this
-	// replica leads.
+	// Cache reads the host's cache. Live bypasses it and works on every replica.
 	Cache client.Reader
 	Live  client.Client
-	// Identity of this process, unlike that of any other.
+	// Identity is unique to this process.
 	Identity string
-	// Clock is the real one unless given.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 
-	// known are the Leases as last seen or written, by the names of their Nodes.
+	// known maps the name of each Node to its Lease as last read or written.
 	known sync.Map
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=kube-node-lease,verbs=get;create;patch
 
-// SetupWithManager adds the controller, on every replica.
+// SetupWithManager adds the controller. It runs on every replica.
 func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 	if h.Clock == nil {
 		h.Clock = clock.RealClock{}
@@ -82,8 +81,8 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(h)
 }
 
-// appears admits that a virtual node is there which was not: all else that
-// happens to one is seen when its next turn comes.
+// appears admits the creation of a virtual node. The next periodic check notices all other
+// changes.
 func appears() predicate.Predicate {
 	virtual := func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)
@@ -98,7 +97,7 @@ func appears() predicate.Predicate {
 	}
 }
 
-// Reconcile renews one Node's Lease, and comes back for its next turn.
+// Reconcile renews one Node's Lease and schedules the next check.
 func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	node, err := index.Find[corev1.Node](ctx, h.Cache, request.NamespacedName)
 	if err != nil || node == nil || !nodes.IsVirtual(node) {
@@ -110,9 +109,9 @@ func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (r
 	lease, err := h.beat(ctx, node)
 	if err != nil {
 		h.known.Delete(node.Name)
-		// A conflict says that another replica was faster.
+		// On a conflict, another replica was faster.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(ctx.Err(), context.Canceled) {
-			ctrl.LoggerFrom(ctx).Error(err, "renew the Lease of a virtual node", "node", node.Name)
+			ctrl.LoggerFrom(ctx).Error(err, "could not renew the Lease of a virtual node", "node", node.Name)
 		}
 		return reconcile.Result{RequeueAfter: retry}, nil
 	}
@@ -120,14 +119,16 @@ func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: untilNext(h.Clock.Now(), h.Identity, node.Name)}, nil
 }
 
-// beat renews one Lease, unless another replica has lately, and returns the
-// Lease as it is then.
+// beat renews one Lease, unless another replica did so recently. It returns the resulting
+// Lease.
 func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
-	// Counted for no member: a replica that does not lead never hears that one is gone.
+	// Do not count this write in a member's metrics: a replica that is not the leader would
+	// never delete them.
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
 	value, _ := h.known.Load(node.Name)
 	known, _ := value.(*coordinationv1.Lease)
-	// Another's is examined, our own renewed straight away.
+	// Read another replica's Lease before renewing it. Renew this replica's own Lease without
+	// reading it first.
 	if !heldBy(known, h.Identity) || !owned(known, node) {
 		var err error
 		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}

@@ -14,8 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// A selection that root_pvc and recovery of a connected member go by is theirs: host_claim takes
-// off those of nodes that represent no member, or one that is not connected and has not begun.
+// host_claim does not remove a selection on which root_pvc and recovery of a connected member
+// depend. It removes selections of nodes that represent no member, or a disconnected member
+// that has not begun.
 func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}

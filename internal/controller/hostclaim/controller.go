@@ -32,22 +32,22 @@ const (
 	Name  = "host_claim"
 	actor = guarded.Actor("host-claim")
 
-	// workers: a request is a few reads of the cache; a read of a node at most
-	// is live.
+	// workers is the number of concurrent reconciles. Each makes a few cached reads, and at most
+	// one live read of a Node.
 	workers = 4
 )
 
-// Reconciler looks after unbound claims of our classes.
+// Reconciler reports on unbound claims of Xylem's classes.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
 	// Recorder of events on claims.
 	Recorder events.EventRecorder
-	// Namespace of the CSIStorageCapacities: the manager's.
+	// Namespace of the CSIStorageCapacities, which is the manager's.
 	Namespace string
 
-	// Clock dates conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
@@ -78,7 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile looks after one claim.
+// Reconcile reconciles one claim.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: d.again}, r.tell(ctx, o.claim, d)
 }
 
-// unselect takes the selected node off.
+// unselect removes the selected node.
 func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
@@ -101,9 +101,9 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
-// tell keeps the claim's Placeable condition: there while there is a problem,
-// with an event when it is a new one. A selection that was removed is over at
-// once, and only an event.
+// tell sets the claim's Placeable condition if there is a problem, with an event if the problem
+// is new, and removes it otherwise. The removal of a selection is only an event, because it
+// needs no condition.
 func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
 		return nil
@@ -135,7 +135,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if claim == nil || !waiting(claim) {
 		if claim != nil && claim.DeletionTimestamp == nil {
-			o.claim = claim // what was said of it is withdrawn
+			o.claim = claim // remove the report
 		}
 		return o, nil
 	}
@@ -156,8 +156,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// selection reports what the selected node is; by a live read if the cache does
-// not have it as a virtual one, since the cache may lag.
+// selection returns what the selected node is. If the cache does not have it as a virtual node,
+// it reads live, because the cache may lag.
 func (r *Reconciler) selection(ctx context.Context, name string, members []index.Member) (selection, error) {
 	if name == "" {
 		return none, nil
@@ -175,7 +175,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 		return plain, nil
 	}
 	if slices.ContainsFunc(members, func(m index.Member) bool { return m.NodeName == name }) {
-		return virtual, nil // deleted by mistake, and about to be made again
+		return virtual, nil // somebody deleted it, and it will be created again
 	}
 	return missing, nil
 }

@@ -40,7 +40,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// registered is a member, by change.
+// registered returns a member with changes.
 func registered(name string, change ...func(*v1alpha1.ClusterRegistration, *index.Member)) index.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
@@ -60,7 +60,7 @@ func withClass(_ *v1alpha1.ClusterRegistration, m *index.Member) {
 	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
 
-// refuses the namespace.
+// refuses makes the member reject the namespace.
 func refuses(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
@@ -105,7 +105,7 @@ func named(volume string) func(*observed) {
 	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
 }
 
-// off is a member that is not connected.
+// off returns a disconnected member.
 func off(name, node string) index.Member {
 	return registered(name, onNode(node))
 }
@@ -114,7 +114,7 @@ func placed(cluster string) func(*observed) {
 	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// awayFor is a claim that has reported for a while that the member is away.
+// awayFor makes the claim report for the given time that the member is away.
 func awayFor(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -132,7 +132,7 @@ func parameter(key, value string) func(*observed) {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		reason   string // empty: nothing is said
+		reason   string // empty: no report
 		says     []string
 		unselect bool
 		again    time.Duration

@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// told reports on a claim what was decided.
+// told emits the decision's event on the claim.
 func told(recorder events.EventRecorder, claim *corev1.PersistentVolumeClaim, d decision) {
 	action := "Place"
 	if d.unselect {

@@ -31,7 +31,7 @@ func concerns(claim *corev1.PersistentVolumeClaim) bool {
 	return waiting(claim) || report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) != nil
 }
 
-// ofPod are the claims of a Pod that cannot be scheduled.
+// ofPod enqueues the claims of a Pod that cannot be scheduled.
 func ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || !unschedulable(pod) {
@@ -40,8 +40,9 @@ func ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	return member.ClaimsOfWaiting(ctx, pod)
 }
 
-// ofNode are the claims for which the node was selected, and, of a virtual one, those that
-// have still to be placed: its labels say whether their class allows it.
+// ofNode enqueues the claims for which the node was selected. For a virtual node, it also
+// enqueues claims that are not placed, because its labels determine whether their class allows
+// it.
 func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile.Request {
 	virtual := node.GetLabels()[v1alpha1.LabelVirtualNode] == "true"
 	claims, err := index.Waiting(ctx, r.Client)
@@ -70,12 +71,12 @@ func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reco
 	return requests(ctx, claims, err)
 }
 
-// requests of the claims that wait.
+// requests returns requests for the claims that wait.
 func requests(ctx context.Context, claims []corev1.PersistentVolumeClaim, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// relabelled: the labels have changed; heartbeats of Nodes change none.
+// relabelled reports whether the labels have changed. Heartbeats of Nodes do not change them.
 func relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

@@ -18,17 +18,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "host_class"
 
-// Reconciler looks at the host's classes that are Xylem's.
+// Reconciler reports invalid Xylem classes in the host.
 type Reconciler struct {
 	// Client reads the host's cache.
 	Client client.Reader
-	// Recorder of events on classes.
+	// Recorder emits events on StorageClasses.
 	Recorder events.EventRecorder
 
-	// told are the classes, by name, that were reported already. One worker.
+	// told contains the UIDs of reported classes by name. It needs no lock, since there is
+	// one worker.
 	told map[string]types.UID
 }
 
@@ -44,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile looks at one class.
+// Reconcile validates one class.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// wrong reports what nobody can follow in a class of Xylem's; nil if there is nothing.
+// wrong returns the problem with a Xylem class, or nil.
 func wrong(class *storagev1.StorageClass) *mirror.Refusal {
 	if !hostclass.Own(class) {
 		return nil

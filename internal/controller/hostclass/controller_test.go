@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// cached has at most one class, as the cache has it.
+// cached is a cache with at most one StorageClass.
 type cached struct {
 	client.Reader
 	class *storagev1.StorageClass
@@ -36,8 +36,8 @@ func class(uid types.UID, provisioner string, parameters map[string]string) *sto
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: uid}, Provisioner: provisioner, Parameters: parameters}
 }
 
-// A class is reported once, however often it is examined, and again when it is
-// another one.
+// A class is reported once, however often it is reconciled, and again after it was
+// re-created.
 func TestReconcile(t *testing.T) {
 	const ours = v1alpha1.ProvisionerName
 	wrong := map[string]string{"xylem.io/sise": "x"}
@@ -49,13 +49,13 @@ func TestReconcile(t *testing.T) {
 		class *storagev1.StorageClass
 		told  bool
 	}{
-		{"in order", class("1", ours, map[string]string{"xylem.io/member-class": "gp3"}), false},
-		{"another's", class("2", "ebs.csi.aws.com", wrong), false},
-		{"wrong", class("3", ours, wrong), true},
-		{"wrong still", class("3", ours, wrong), false},
+		{"valid", class("1", ours, map[string]string{"xylem.io/member-class": "gp3"}), false},
+		{"another provisioner's", class("2", "ebs.csi.aws.com", wrong), false},
+		{"invalid", class("3", ours, wrong), true},
+		{"still invalid", class("3", ours, wrong), false},
 		{"gone", nil, false},
-		{"made anew, as wrong as before", class("4", ours, wrong), true},
-		{"replaced by another, unseen in between", class("5", ours, wrong), true},
+		{"re-created, still invalid", class("4", ours, wrong), true},
+		{"replaced without an event for the deletion", class("5", ours, wrong), true},
 	} {
 		reader.class = step.class
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: index.Named("fast")}); err != nil {
@@ -67,7 +67,7 @@ func TestReconcile(t *testing.T) {
 		default:
 		}
 		if diff := cmp.Diff(step.told, strings.Contains(said, "ClassInvalid") && strings.Contains(said, "xylem.io/sise")); diff != "" {
-			t.Errorf("%s: said %q (-want +got):\n%s", step.name, said, diff)
+			t.Errorf("%s: event %q (-want +got):\n%s", step.name, said, diff)
 		}
 	}
 }

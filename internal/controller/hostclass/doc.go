@@ -1,5 +1,6 @@
-// Package hostclass reports invalid parameters of our classes, by an event on the
-// StorageClass itself: the controller host_class, on the leader, one request per class.
-// host_claim reports them on the claims. As a class's parameters are immutable, it reports
-// once for each class, and once more after a restart of the manager.
+// Package hostclass reports invalid parameters of Xylem's classes with an event on the
+// StorageClass itself. Its controller host_class runs on the leader and reconciles one class
+// for each request. host_claim reports the same problems on the claims. A class's parameters
+// are immutable, so host_class reports once for each class, and again after a restart of the
+// manager.
 package hostclass

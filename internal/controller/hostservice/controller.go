@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name = "host_service"
-	// remembered is of how many Services it is known that they were warned about. After a
-	// restart of the manager, each is warned about again.
+	// remembered is the number of Services whose warnings the controller remembers. After a
+	// restart of the manager, it warns about every Service again.
 	remembered = 4096
 )
 
-// Reconciler warns about Services.
+// Reconciler warns about Services whose Pods run in members.
 type Reconciler struct {
 	// Client reads the host's cache.
 	Client client.Reader
-	// Recorder of events on Services.
+	// Recorder emits events on Services.
 	Recorder events.EventRecorder
 
 	warned *lru.Cache // UIDs of Services
@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile looks at one Service.
+// Reconcile checks one Service.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	service, err := index.Find[corev1.Service](ctx, r.Client, request.NamespacedName)
 	if err != nil || service == nil || !selects(service) {
@@ -75,8 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// inMember is a Pod of the Service that runs in a member, and the member's registration; nil
-// if there is none.
+// inMember returns a Pod of the Service that runs in a member, and the member's registration.
+// Both are nil if there is none.
 func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*corev1.Pod, *v1alpha1.ClusterRegistration, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), index.ReadOnly); err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*co
 	return nil, nil, nil
 }
 
-// ofPod are the Services that select a Pod with a node.
+// ofPod enqueues the Services that select a Pod on a virtual node.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
@@ -120,12 +120,12 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	})
 }
 
-// selects reports whether a Service has its endpoints from a selector.
+// selects reports whether a Service derives its endpoints from a selector.
 func selects(service *corev1.Service) bool {
 	return len(service.Spec.Selector) > 0 && service.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// placed is what of a Pod decides on whether a Service has it in a member.
+// placed contains the fields of a Pod that determine whether it runs in a member.
 type placed struct {
 	uid  types.UID
 	node string

@@ -1,8 +1,9 @@
-// Package hostservice warns about Services of the host that select Pods in members: the
-// controller host_service, on the leader, one request for each Service.
+// Package hostservice warns about Services of the host that select Pods in members. Its
+// controller host_service runs on the leader and reconciles one Service for each request.
 //
-// Xylem connects no networks. A Service whose Pods run in a member has no endpoints, as long
-// as the registration's spec.node.podCIDRs is empty, or endpoints that only work where the
-// host's network routes to the member. Neither shows on the Service. So each Service gets one
-// event, for as long as the manager runs, that says what to read and what to change.
+// Xylem does not connect networks. If a Service's Pods run in a member and the registration's
+// spec.node.podCIDRs is empty, the Service has no endpoints. Otherwise, its endpoints work
+// only where the host's network routes to the member. Neither is visible on the Service, so
+// the controller emits one event that says what to read and what to change. It emits the
+// event again after a restart of the manager.
 package hostservice

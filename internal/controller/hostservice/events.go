@@ -6,15 +6,15 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventInMember warns about a Service that selects a Pod in a member.
+// eventInMember emits a warning on a Service that selects a Pod in a member.
 func (r *Reconciler) eventInMember(service *corev1.Service, pod *corev1.Pod, registration *v1alpha1.ClusterRegistration) {
 	if len(registration.Spec.Node.PodCIDRs) == 0 {
 		r.Recorder.Eventf(service, pod, corev1.EventTypeWarning, v1alpha1.ReasonEndpointsInMember, "CheckEndpoints",
-			"the Service has no endpoint for Pod %q: it runs in member %q, whose Pod addresses this cluster does not show. If the networks are connected, set spec.node.podCIDRs of ClusterRegistration %q; see Networking in Xylem's README",
+			"the Service has no endpoint for Pod %q: it runs in member %q, whose Pod addresses Xylem does not copy to the host. If the networks are connected, set spec.node.podCIDRs of ClusterRegistration %q; see Networking in Xylem's README",
 			pod.Name, registration.Name, registration.Name)
 		return
 	}
 	r.Recorder.Eventf(service, pod, corev1.EventTypeWarning, v1alpha1.ReasonEndpointsInMember, "CheckEndpoints",
-		"the endpoint for Pod %q is an address of member %q: clients reach it only where their network routes to the member's Pods, and Xylem connects no networks. Check that route; see Networking in Xylem's README",
+		"the endpoint for Pod %q is an address of member %q: clients reach it only if their network routes to the member's Pods. Xylem does not connect networks. Check that route; see Networking in Xylem's README",
 		pod.Name, registration.Name)
 }

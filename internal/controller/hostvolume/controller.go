@@ -39,7 +39,7 @@ type Reconciler struct {
 	Live   client.Reader
 	// Recorder of events on PVs and registrations.
 	Recorder events.EventRecorder
-	// Records of what was abandoned.
+	// Records of abandoned volumes.
 	Records *hostrecord.Records
 }
 
@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(guarded.Settling(r))
 }
 
-// Sources of the controller's requests, from the host's cache.
+// Sources returns the sources of the controller's requests, from the host's cache.
 func (r *Reconciler) Sources(host cache.Cache) []source.Source {
 	return []source.Source{
 		source.Kind[client.Object](host, &corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(concerned), route.Changed()),
@@ -62,7 +62,7 @@ func (r *Reconciler) Sources(host cache.Cache) []source.Source {
 	}
 }
 
-// Reconcile takes the next step for one host PV, if it is this controller's.
+// Reconcile takes the next step for one host PV, if this controller owns it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	case lifecycle.None:
 		return nil
 	case lifecycle.DeleteHost:
-		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event brings us back for the finalizer
+		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event enqueues it again, to remove the finalizer
 	case lifecycle.AbandonHost:
 		return r.release(ctx, host, pv)
 	case lifecycle.FreePromise:
@@ -98,7 +98,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	}
 }
 
-// release gives up the volume that a host PV represents: the record comes first.
+// release releases the volume that a host PV represents, after recording that.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
@@ -113,7 +113,8 @@ func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1
 	return nil
 }
 
-// leafOf is the cluster and the name of the leaf PV that a host PV represents, for messages.
+// leafOf returns the cluster ID and the name of the leaf PV that a host PV represents, for
+// messages.
 func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	if clusterID, leaf, _, ours := hostpv.LeafOf(pv); ours {
 		return clusterID, leaf
@@ -121,16 +122,16 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
 }
 
-// letGo takes a promise from its member, which may be lost, so that another one can
-// fulfil it: first its claim, then the promise itself. What is there stays, and is an orphan when
-// the member is back.
+// letGo takes a promise from its member, which may be lost, so that another one can fulfill it.
+// It changes the claim first, and then the promise. Objects in the member stay, and are orphans
+// when the member is back.
 func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)
 	if err != nil {
 		return err
 	}
-	if clusterID == "" && claim != nil { // the member had the claim, and not yet the promise
+	if clusterID == "" && claim != nil { // the claim was placed in the member, but the promise had no label yet
 		clusterID = claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	}
 	if same, err := r.unchanged(ctx, pv); err != nil || !same {
@@ -148,7 +149,7 @@ func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.P
 	return nil
 }
 
-// claimOf is the claim that a host PV is for, by a live read; nil if it is gone.
+// claimOf returns the claim of a host PV from a live read, or nil if it is gone.
 func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if claim != nil && claim.UID != pv.Spec.ClaimRef.UID {
@@ -157,14 +158,14 @@ func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (
 	return claim, err
 }
 
-// unchanged proves by a live read that a host PV is as it was seen.
+// unchanged proves, by a live read, that a host PV is unchanged.
 func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	_, same, err := proof.Prover{HostLive: r.Live, Clock: clock.RealClock{}}.HostUnchanged(ctx, pv)
 	return same, err
 }
 
-// neverUsed proves by live reads that a promise is as it was seen, so that no member
-// has it, and that no claim wants it, so that none will.
+// neverUsed proves, by live reads, that a promise is unchanged, so that no member has it, and
+// that no claim wants it, so that no member will.
 func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if err != nil || volume.Wanted(pv, claim) {
@@ -173,7 +174,7 @@ func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume)
 	return r.unchanged(ctx, pv)
 }
 
-// drop takes our finalizer off.
+// drop removes Xylem's finalizer.
 func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	after := pv.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)

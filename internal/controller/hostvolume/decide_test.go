@@ -36,7 +36,7 @@ func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{
 
 func letGone(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
 
-// promise is one that nobody has fulfilled, and abandoned by nobody.
+// promise returns a promise that is neither fulfilled nor abandoned.
 func promise(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
 	pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
@@ -58,7 +58,7 @@ func retained(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// scratch is a fulfilled promise whose disk goes with its last Pod.
+// scratch returns a fulfilled promise whose disk is released with its last Pod.
 func scratch(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
 	m := mirror.Member{ClusterID: "member", Registration: "one"}
@@ -73,7 +73,8 @@ func scratch(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume 
 
 func takenFrom(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "member" }
 
-// stepFor a PV whose claim's name a claim may have, as Reconcile finds it.
+// stepFor returns the step for a PV to whose claim's name a claim may belong, as Reconcile
+// computes it.
 func stepFor(t *testing.T, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) lifecycle.Step {
 	t.Helper()
 	r := &Reconciler{Client: cached{reads: reads{volume: pv, claim: claim}}}

@@ -14,14 +14,15 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// concerned reports whether there may be a step for a PV here: of tens of thousands, for few.
+// concerned reports whether this controller may have a step for a PV, which is the case for few
+// of tens of thousands.
 func concerned(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	return ok && (hostpv.IsUnused(pv) || hostpv.Abandoned(pv))
 }
 
-// observe is the observation of a PV of a member, or of a promise, without what is in a member,
-// which may not be reachable; nil if the PV is of no concern here.
+// observe returns the observation of a member's PV or of a promise, without the objects in the
+// member, which may be unreachable. It returns nil if the PV does not concern this controller.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*volume.Observed, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, key)
 	if err != nil || pv == nil || !concerned(pv) {
@@ -42,7 +43,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	return s, err
 }
 
-// claimNamed is the claim whose name a host PV refers to, of whichever UID.
+// claimNamed returns the claim to whose name a host PV refers, whatever its UID.
 func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	if pv == nil || pv.Spec.ClaimRef == nil {
 		return nil, nil
@@ -50,8 +51,8 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 	return index.Find[corev1.PersistentVolumeClaim](ctx, r, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofClaim enqueues the promise that was made for a claim that has another volume, if the
-// cache has it. The event of one that is seen later enqueues it.
+// ofClaim enqueues the promise of a claim that has another volume, if the cache has it.
+// Otherwise, the promise's own event enqueues it later.
 func ofClaim(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)

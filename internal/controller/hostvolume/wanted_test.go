@@ -16,7 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// claimed is a claim of that UID, with the name of promise's claim, bound to a volume.
+// claimed returns a claim with the given UID and the name of promise's claim, bound to a
+// volume.
 func claimed(uid types.UID, volume string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: uid}}
 	claim.Spec.VolumeName = volume
@@ -61,7 +62,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// reads answers live reads from one claim and one PV.
+// reads serves live reads from one claim and one PV.
 type reads struct {
 	client.Reader
 	claim  *corev1.PersistentVolumeClaim
@@ -90,12 +91,12 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 var errWrite = errors.New("a write was tried")
 
-// writes refuses every write, by which tests see that one was tried.
+// writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
 
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
 
-// A promise vanishes only if, by live reads, it is as it was seen and no claim wants it.
+// A promise is deleted only if live reads show that it is unchanged and that no claim wants it.
 func TestVanishIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {

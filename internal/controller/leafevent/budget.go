@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// budgetBurst and budgetRefill bound the writes for one root, whatever its
-	// leaf has to say and however many events that takes: more at once than
-	// client-go's own recorders allow a component for an object (25, and one in
-	// five minutes), since here all components of the member report.
+	// budgetBurst and budgetRefill limit the event writes for one root. The burst is larger
+	// than that of client-go's recorders (25 for an object and component, then one in five
+	// minutes), because it covers all components of the member.
 	budgetBurst  = 30
 	budgetRefill = 30 * time.Second
-	// budgets is for how many roots it is counted.
+	// budgets is the number of roots with a limiter.
 	budgets = 4096
 )
 
-// budget bounds the writes for each root.
+// budget limits the writes for each root.
 type budget struct {
 	mu    sync.Mutex
 	roots *lru.Cache // root UID -> *rate.Limiter
@@ -28,7 +27,7 @@ type budget struct {
 
 func newBudget() *budget { return &budget{roots: lru.New(budgets)} }
 
-// spend is false when a root has no write left.
+// spend takes one write of a root. It returns false if the root has none left.
 func (b *budget) spend(root types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_event"
 	actor = guarded.Actor("leaf-event")
 
-	// workers: events are repeated, not acted on; nothing waits for them.
+	// workers is the number of concurrent reconciles. Nothing waits for events.
 	workers = 2
 
-	// eventPause is the least time between two writes of one event.
+	// eventPause is the minimum time between two writes of one event.
 	eventPause = 10 * time.Second
-	// remembered is of how many events it is known what was written last. Of
-	// more, some are read from the host again before they are written.
+	// remembered is the number of events whose last write is kept in memory. For others, the
+	// controller reads the host's event before it writes.
 	remembered = 4096
 )
 
-// reconciler repeats one member's events.
+// reconciler copies one member's events to the host.
 type reconciler struct {
 	*member.Link
 	written *lru.Cache // UID of the leaf event -> written
 	budget  *budget
 }
 
-// written is what was written last of an event, and when.
+// written is the last write of an event and its time.
 type written struct {
 	told told
 	at   time.Time
@@ -54,7 +54,7 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r, link.LeafSource(&corev1.Event{}, ofEvent))
 }
 
-// ofEvent is an event that may be about a leaf of Xylem's.
+// ofEvent enqueues an event if it may be about a leaf.
 func ofEvent(_ context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
 	if !ok || kindOf(event) == "" {
@@ -63,7 +63,7 @@ func ofEvent(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(event)}}
 }
 
-// Reconcile repeats one event.
+// Reconcile copies one event to its root.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -104,8 +104,7 @@ func (r *reconciler) last(event types.UID) (written, bool) {
 	return last, ok
 }
 
-// repeat makes the event in the host, or brings up to date the one that was
-// made before.
+// repeat creates the event in the host, or updates the existing copy.
 func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
 	var there corev1.Event
 	exists, err := index.Get(ctx, r.HostLive, client.ObjectKeyFromObject(want), &there)
@@ -115,7 +114,7 @@ func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
 	case !exists:
 		err = r.Root.Create(ctx, actor, want)
 		if apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil // nobody is left to read it
+			return nil // no user is left to read it
 		}
 		return err
 	}
@@ -153,7 +152,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, nil
 }
 
-// objects to read the leaf and the root of a kind into.
+// objects returns empty objects of a kind for the leaf and the root, or nil if events of the
+// kind are ignored.
 func objects(kind string) (leaf, root client.Object) {
 	switch kind {
 	case "Pod":

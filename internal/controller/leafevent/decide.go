@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	// tooOld: the API server keeps events for an hour by default (--event-ttl);
-	// older ones are not repeated again.
+	// tooOld is the age at which an event is ignored. The API server keeps events for an hour
+	// by default (--event-ttl).
 	tooOld = time.Hour
-	// settling is how long the objects of a new event may take to be in the
-	// caches, which come by watches of their own; lookAgain, how often it is
-	// looked meanwhile.
+	// settling is how long it may take until the leaf and the root of a new event are in the
+	// caches, which have separate watches. lookAgain is the interval between checks
+	// meanwhile.
 	settling  = 10 * time.Second
 	lookAgain = 2 * time.Second
 
-	// Limits of the events API in bytes (k8s.io/kubernetes/pkg/apis/core/validation),
-	// which the core API does not hold old-style events to.
+	// Limits of the events.k8s.io API in bytes (k8s.io/kubernetes/pkg/apis/core/validation).
+	// The core API does not validate them for old-style events.
 	messageLimit = 1024
 	reasonLimit  = 128
-	// nameLimit of an object.
+	// nameLimit is the maximum length of an object's name.
 	nameLimit = 253
 )
 
-// told is how often, first and last, an event happened.
+// told is how often an event occurred, and when it first and last occurred.
 type told struct {
 	count       int32
 	first, last time.Time
 }
 
-// occurrences reads both styles of events.
+// occurrences returns how often and when a core/v1 or events.k8s.io event occurred.
 func occurrences(e *corev1.Event) told {
 	t := told{count: max(e.Count, 1), first: e.FirstTimestamp.Time, last: e.LastTimestamp.Time}
 	if t.first.IsZero() {
@@ -60,33 +60,34 @@ func occurrences(e *corev1.Event) told {
 	if t.first.IsZero() {
 		t.first, t.last = e.CreationTimestamp.Time, e.CreationTimestamp.Time
 	}
-	// A core/v1 event has times in seconds.
+	// The times of a core/v1 event have a precision of a second.
 	t.first, t.last = t.first.Truncate(time.Second), t.last.Truncate(time.Second)
 	return t
 }
 
-// observed is an event and what it is about, on both sides.
+// observed is an event with the leaf and the root that it concerns.
 type observed struct {
 	member mirror.Member
-	event  *corev1.Event // nil: gone
-	// leaf that it is about, root as the stamp names it; nil: not in the caches.
+	event  *corev1.Event // nil: it does not exist
+	// leaf is the object of the event. root is named in leaf's stamp. Each is nil if it is
+	// not in the caches.
 	leaf, root client.Object
 	now        time.Time
 }
 
-// relevance of an event.
+// relevance is what to do with an event.
 type relevance int
 
 const (
-	// ignored permanently.
+	// ignored events are never copied.
 	ignored relevance = iota
-	// unsettled: what it is about may still come into the caches.
+	// unsettled means that the leaf or the root may not be in the caches yet.
 	unsettled
-	// relevant: to be repeated on the root.
+	// relevant events are copied to the root.
 	relevant
 )
 
-// judge reports whether an event is to be repeated.
+// judge decides whether an event is copied.
 func judge(o observed) relevance {
 	if o.event == nil || o.event.Type != corev1.EventTypeWarning || kindOf(o.event) == "" {
 		return ignored
@@ -103,7 +104,8 @@ func judge(o observed) relevance {
 	return ignored
 }
 
-// kindOf the object that an event is about, empty unless it is one that we push.
+// kindOf returns the kind of an event's object, or an empty string if Xylem does not push
+// that kind.
 func kindOf(e *corev1.Event) string {
 	switch kind := e.InvolvedObject.Kind; kind {
 	case "Pod", "PersistentVolumeClaim":
@@ -112,12 +114,12 @@ func kindOf(e *corev1.Event) string {
 	return ""
 }
 
-// rootIsHere: the root is the one that the leaf's stamp names, and it has its
-// leaf in this member by what the host says of it.
+// rootIsHere reports whether the root is the one in the leaf's stamp and, according to the
+// host, has its leaf in this member.
 func (o observed) rootIsHere() bool {
 	origin, ours := mirror.OriginIn(o.member.HostID, o.leaf)
-	// A leaf has the name and namespace of its root: who can write a stamp in one
-	// namespace of the member must not write to another namespace's users.
+	// A leaf has the name and namespace of its root. Without this check, a stamp in one
+	// namespace of the member could add events to another namespace of the host.
 	if !ours || origin.Root != client.ObjectKeyFromObject(o.leaf) || o.root == nil || o.root.GetUID() != origin.UID {
 		return false
 	}
@@ -131,7 +133,7 @@ func (o observed) rootIsHere() bool {
 	return false
 }
 
-// repeated is the event as it is repeated in the host.
+// repeated returns the copy of the event for the host.
 func repeated(o observed) *corev1.Event {
 	t := occurrences(o.event)
 	return &corev1.Event{
@@ -154,7 +156,7 @@ func repeated(o observed) *corev1.Event {
 	}
 }
 
-// sourceOf is who says it in the member.
+// sourceOf returns the component that reported the event in the member.
 func sourceOf(e *corev1.Event) string {
 	if e.Source.Component != "" {
 		return sanitize.Plain(e.Source.Component, reasonLimit)
@@ -162,7 +164,7 @@ func sourceOf(e *corev1.Event) string {
 	return sanitize.Plain(e.ReportingController, reasonLimit)
 }
 
-// brought brings an event that was repeated before up to date; nil if it is.
+// brought returns an updated copy of an existing event, or nil if it is up to date.
 func brought(there, want *corev1.Event) *corev1.Event {
 	if there.Count == want.Count && there.LastTimestamp.Equal(&want.LastTimestamp) && there.Message == want.Message {
 		return nil
@@ -172,8 +174,8 @@ func brought(there, want *corev1.Event) *corev1.Event {
 	return after
 }
 
-// nameOf is the name under which an event of a member is repeated on a root:
-// like other events, the object's name and something that is the event's own.
+// nameOf returns the name of a copied event. As for other events, it is the object's name and
+// a unique suffix.
 func nameOf(root, clusterID string, event types.UID) string {
 	sum := sha256.Sum256([]byte(clusterID + "/" + string(event)))
 	suffix := "." + hex.EncodeToString(sum[:8])

@@ -60,37 +60,37 @@ func TestJudge(t *testing.T) {
 		observed observed
 		want     relevance
 	}{
-		"a leaf Pod's":        {ofPod(), relevant},
-		"gone":                {observed{now: now}, ignored},
-		"Normal":              {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
-		"of another kind":     {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
-		"old":                 {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
-		"no leaf of ours":     {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
-		"no leaf of ours yet": {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
-		"an earlier leaf's":   {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
-		"root gone":           {ofPod(func(o *observed) { o.root = nil }), ignored},
-		"root made anew":      {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
+		"event of a leaf Pod":      {ofPod(), relevant},
+		"gone":                     {observed{now: now}, ignored},
+		"Normal":                   {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
+		"another kind":             {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
+		"old":                      {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"not a leaf":               {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
+		"no leaf in the cache yet": {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
+		"event of an earlier leaf": {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
+		"root gone":                {ofPod(func(o *observed) { o.root = nil }), ignored},
+		"root re-created":          {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
 		"stamp of another host": {ofPod(func(o *observed) {
 			leaf, _ := pods(o)
 			leaf.Labels[v1alpha1.LabelHost] = "else"
 		}), ignored},
-		"stamp that names a Pod elsewhere": {ofPod(func(o *observed) {
+		"stamp of a Pod on another node": {ofPod(func(o *observed) {
 			_, root := pods(o)
 			root.Spec.NodeName = "worker-1"
 		}), ignored},
-		"stamp that names a Pod of another namespace": {ofPod(func(o *observed) {
+		"stamp of a Pod in another namespace": {ofPod(func(o *observed) {
 			leaf, _ := pods(o)
 			leaf.Annotations[v1alpha1.AnnotationRoot] = "other/web"
 		}), ignored},
-		"the Pod is on its way here": {ofPod(func(o *observed) {
+		"the Pod is nominated to this member": {ofPod(func(o *observed) {
 			_, root := pods(o)
 			root.Spec.NodeName, root.Status.NominatedNodeName = "", m.NodeName
 		}), relevant},
-		"the Pod was nominated here, and bound elsewhere": {ofPod(func(o *observed) {
+		"the Pod was nominated to this member and bound elsewhere": {ofPod(func(o *observed) {
 			_, root := pods(o)
 			root.Spec.NodeName, root.Status.NominatedNodeName = "worker-1", m.NodeName
 		}), ignored},
-		"a claim placed here": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
+		"a claim placed in this member": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
 		}), relevant},
 		"a claim placed elsewhere": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
@@ -121,11 +121,11 @@ func TestRepeated(t *testing.T) {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
 	if brought(got, repeated(ofPod())) != nil {
-		t.Error("what was told is told again")
+		t.Error("an unchanged event is written again")
 	}
 	more := ofPod(func(o *observed) { o.event.Count = 4 })
 	if after := brought(got, repeated(more)); after == nil || after.Count != 4 {
-		t.Errorf("a count that went on is brought as %v", after)
+		t.Errorf("a higher count is written as %v", after)
 	}
 	long := repeated(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
 	if len(long.Message) > messageLimit {
@@ -140,10 +140,10 @@ func TestOccurrences(t *testing.T) {
 		event corev1.Event
 		want  told
 	}{
-		"old style":            {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, told{2, at(1).Time, at(2).Time}},
-		"new style":            {corev1.Event{EventTime: micro(1)}, told{1, at(1).Time, at(1).Time}},
-		"new style, a series":  {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, told{7, at(1).Time, at(9).Time}},
-		"neither has any time": {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, told{1, at(3).Time, at(3).Time}},
+		"old style":           {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, told{2, at(1).Time, at(2).Time}},
+		"new style":           {corev1.Event{EventTime: micro(1)}, told{1, at(1).Time, at(1).Time}},
+		"new style, a series": {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, told{7, at(1).Time, at(9).Time}},
+		"no times at all":     {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, told{1, at(3).Time, at(3).Time}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(told{})); diff != "" {
@@ -161,7 +161,7 @@ func TestNameOf(t *testing.T) {
 		}
 	}
 	if nameOf("web", "c", "e") == nameOf("web", "c", "f") || nameOf("web", "c", "e") == nameOf("web", "d", "e") {
-		t.Error("two events have one name")
+		t.Error("two events have the same name")
 	}
 }
 
@@ -173,10 +173,10 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	if b.spend("root", now) {
-		t.Error("a write beyond the burst is let through")
+		t.Error("a write beyond the burst is allowed")
 	}
 	if !b.spend("other", now) {
-		t.Error("one root's budget is spent by another's events")
+		t.Error("one root's events use up another's budget")
 	}
 	if !b.spend("root", now.Add(budgetRefill)) {
 		t.Error("the budget is not refilled")

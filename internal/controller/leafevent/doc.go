@@ -1,9 +1,11 @@
-// Package leafevent repeats a member's Warning events on the root objects in the host, so
-// that `kubectl describe` of a user's Pod or claim shows what is wrong with its leaf: the
-// controller leaf_event, for each Link, one request per event of the member.
+// Package leafevent copies a member's Warning events to the root objects in the host, so that
+// `kubectl describe` of a user's Pod or claim shows what is wrong with its leaf. Its
+// controller leaf_event runs for each Link and reconciles one event of the member for each
+// request.
 //
-// The repeated event's name is derived from the original's, so that a restart finds it, and
-// a growing count updates it. An event is repeated only for a leaf that is Xylem's, on a root
-// that has that leaf here: a writer of events or stamps in a member cannot add text to
-// objects of the host that have nothing to do with that member (I8).
+// The name of the copy is derived from the original, so that the controller finds it after a
+// restart and updates it when the count grows. An event is copied only if its object is a
+// leaf, and only to a root that has this leaf in this member. Someone who writes events or
+// stamps in a member can therefore not add text to objects of the host that are not placed in
+// that member (I8).
 package leafevent

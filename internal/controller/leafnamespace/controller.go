@@ -23,23 +23,22 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_namespace"
 	actor = guarded.Actor("leaf-namespace")
-	// workers: most requests end after a look into the caches; one that proves a
-	// namespace empty takes some seconds, and must not hold up another that is
-	// waited for.
+	// workers is the number of concurrent reconciles. Most requests only read caches. A
+	// request that proves a namespace empty takes some seconds and must not delay others.
 	workers = 3
 )
 
-// reconciler reconciles the namespaces of one member, by the name that those of
-// the host and the member have in common.
+// reconciler reconciles the namespaces of one member. A namespace has the same name in the
+// host and the member.
 type reconciler struct {
 	*member.Link
 
 	mu sync.Mutex
-	// idle is since when a namespace has been neither needed nor occupied. A
-	// restart begins again: it waits longer, never shorter.
+	// idle records when each namespace became neither needed nor occupied. A restart of the
+	// link loses it, which only makes the wait longer.
 	idle map[string]time.Time
 }
 
@@ -62,7 +61,7 @@ func Setup(link *member.Link) error {
 	)
 }
 
-// absent is Urgent for objects whose namespace the member does not have.
+// absent makes events urgent for objects whose namespace the member does not have.
 func (r *reconciler) absent(ctx context.Context, before, after client.Object) bool {
 	obj := after
 	if obj == nil {
@@ -72,14 +71,15 @@ func (r *reconciler) absent(ctx context.Context, before, after client.Object) bo
 	return err != nil || leaf == nil
 }
 
-// comesOrGoes: whatever else happens to a leaf, its namespace is occupied.
+// comesOrGoes ignores updates of a leaf, because they do not change whether its namespace is
+// occupied.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {
 	return &reconciler{Link: link, idle: map[string]time.Time{}}
 }
 
-// Reconcile brings one namespace a step further.
+// Reconcile takes the next step for one namespace.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.Name)
 	if err != nil {
@@ -144,8 +144,8 @@ func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	return err
 }
 
-// remove deletes the namespace if live reads prove that it holds nothing. What
-// stands against it is no error: nothing here can change it.
+// remove deletes the namespace if live reads prove that it is empty. A namespace that is not
+// empty is not an error, because the controller cannot change that.
 func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
 	held, err := r.holds(ctx, leaf.Name)
 	if err != nil {
@@ -155,14 +155,15 @@ func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconc
 		r.logKept(ctx, leaf.Name, held)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	// The proof took a while. What came meanwhile has enqueued us again.
+	// The proof takes some time. If an object needed the namespace meanwhile, its event
+	// enqueued the request again.
 	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.Delete(ctx, leaf))
 }
 
-// idleFor keeps count of how long a namespace has been idle.
+// idleFor returns how long a namespace has been idle.
 func (r *reconciler) idleFor(name string, idle bool) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,8 +179,8 @@ func (r *reconciler) idleFor(name string, idle bool) time.Duration {
 	return r.Clock.Since(since)
 }
 
-// needed looks whether anything in the host's namespace is, or is about to be,
-// placed here.
+// needed reports whether any Pod or claim in the host's namespace is, or will be, placed in
+// the member.
 func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil || len(pods) > 0 {
@@ -197,7 +198,8 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// needingPods are not to be changed: they are the cache's own.
+// needingPods returns the Pods that need the namespace. They belong to the cache and must not
+// be changed.
 func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Host.List(ctx, &list, client.InNamespace(name), index.ReadOnly); err != nil {
@@ -212,11 +214,11 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 	return pods, nil
 }
 
-// occupied looks for leaves of Xylem's in the member's namespace.
+// occupied reports whether the member's namespace contains leaves.
 func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
-			return false, fmt.Errorf("list what is ours in namespace %s of the member: %w", name, err)
+			return false, fmt.Errorf("list the leaves in namespace %s of the member: %w", name, err)
 		}
 		if meta.LenList(list) > 0 {
 			return true, nil

@@ -17,48 +17,47 @@ import (
 )
 
 const (
-	// quiet is how long a namespace must have been unneeded before it is
-	// removed: Pods that are replaced, and charts that are installed again, find
-	// it still there.
+	// quiet is how long a namespace must have been unneeded before Xylem deletes it. Replaced
+	// Pods and reinstalled charts find it still there.
 	quiet = 30 * time.Second
-	// again is how long a namespace that could not be proven empty is left alone:
-	// no event shows when a stranger's object goes.
+	// again is the delay before a namespace that could not be proven empty is checked again.
+	// No event reports the deletion of a foreign object.
 	again = 10 * time.Minute
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	member mirror.Member
 	rules  placement.Rules
 	// root is the host's namespace, leaf the member's.
 	root, leaf *corev1.Namespace
-	// needed: something in the host's namespace is, or is about to be, placed in
-	// the member. Not looked up while leaves are there.
+	// needed means that an object in the host's namespace is, or will be, placed in the
+	// member. It is not computed while the namespace is occupied.
 	needed bool
-	// occupied: leaves of Xylem's are in the member's namespace.
+	// occupied means that the member's namespace contains leaves.
 	occupied bool
-	// applied are the keys of the leaf's labels that we wrote, as its managed
-	// fields tell. Looked up only if it has unexpected Pod Security labels.
+	// applied contains the label keys that Xylem owns according to the leaf's managed fields.
+	// It is computed only if the leaf has unexpected Pod Security labels.
 	applied sets.Set[string]
-	// idle is for how long it has been neither needed nor occupied.
+	// idle is how long the namespace has been neither needed nor occupied.
 	idle time.Duration
-	// suspended: nothing may be destroyed at present.
+	// suspended means that deletions in the member are suspended.
 	suspended bool
 }
 
-// decision is what to do next. The set is closed.
+// decision is the next step, one of the types below.
 type decision interface{ decision() }
 
 type (
-	// nothing to do.
+	// nothing means that there is nothing to do.
 	nothing struct{}
-	// create the leaf namespace.
+	// create creates the leaf namespace.
 	create struct{ leaf *corev1.Namespace }
-	// relabel it.
+	// relabel patches its labels and annotations.
 	relabel struct{ leaf *corev1.Namespace }
-	// linger: it is not needed, and will be removed after a while.
+	// linger waits for the rest of the quiet period.
 	linger struct{ rest time.Duration }
-	// remove it, if it is proven to hold nothing.
+	// remove deletes the namespace if it is proven to be empty.
 	remove struct{}
 )
 
@@ -81,24 +80,24 @@ func decide(o observed) decision {
 	case o.needed || o.occupied:
 		return o.current()
 	case o.suspended:
-		return nothing{} // the link is re-created when an admin confirms
+		return nothing{} // the link is re-created after an admin confirms
 	case o.idle < quiet:
 		return linger{quiet - o.idle}
 	}
 	return remove{}
 }
 
-// current keeps what is in use as the host's is.
+// current keeps the labels and annotations of a namespace in use up to date.
 func (o observed) current() decision {
 	if o.root == nil || o.root.DeletionTimestamp != nil {
-		return nothing{} // on its way out: what runs there ends by the rules it began with
+		return nothing{} // do not change the policy for Pods that are still running in it
 	}
 	want := mirror.LeafNamespace(o.root, o.member)
 	after := o.leaf.DeepCopy()
 	for key, theirs := range o.unexpected() {
 		switch {
 		case o.applied.Has(key):
-			delete(after.Labels, key) // the host had asked for it
+			delete(after.Labels, key) // the host no longer requests it
 		case mirror.KeepPodSecurity(key, theirs, o.root):
 			delete(want.Labels, key)
 		}
@@ -111,8 +110,8 @@ func (o observed) current() decision {
 	return relabel{after}
 }
 
-// unexpected are the Pod Security labels of the leaf that are not as Xylem wants
-// them: what the host took off or changed, or what somebody in the member put on.
+// unexpected returns the Pod Security labels of the leaf that differ from the desired ones,
+// either because the host changed them or because someone in the member set them.
 func (o observed) unexpected() map[string]string {
 	labels := mirror.PodSecurityLabels(o.leaf)
 	want := mirror.LeafNamespace(o.root, o.member).Labels
@@ -120,9 +119,9 @@ func (o observed) unexpected() map[string]string {
 	return labels
 }
 
-// needsPod reports whether a Pod of the host is, or is about to be, the
-// member's to run. What a DaemonSet makes is not pushed, and what has ended
-// needs no namespace to be created; the leaf that it may still have keeps one.
+// needsPod reports whether a Pod of the host is, or will be, pushed to the member. Pods of
+// DaemonSets are not pushed. Finished Pods need no namespace, although a leaf that still
+// exists keeps it.
 func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
@@ -134,8 +133,7 @@ func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	return pod.Status.NominatedNodeName == m.NodeName
 }
 
-// needsClaim reports whether a claim of the host has, or is about to have, its
-// volume in the member.
+// needsClaim reports whether a claim of the host has, or will have, its volume in the member.
 func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
 		return placed == m.ClusterID
@@ -143,8 +141,7 @@ func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
 }
 
-// madeByKubernetes reports whether an object is one that Kubernetes itself puts
-// into each namespace.
+// madeByKubernetes reports whether Kubernetes creates the object in every namespace.
 func madeByKubernetes(resource, name string) bool {
 	switch resource {
 	case "serviceaccounts":
@@ -155,12 +152,12 @@ func madeByKubernetes(resource, name string) bool {
 	return false
 }
 
-// passing reports whether a kind holds only notes of what has happened.
+// passing reports whether a resource contains only events.
 func passing(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }
 
-// labelKeys are the keys of labels in a managed fields entry (FieldsV1).
+// labelKeys returns the label keys in a managed fields entry (FieldsV1).
 func labelKeys(fields map[string]any) sets.Set[string] {
 	keys := sets.New[string]()
 	metadata, ok := fields["f:metadata"].(map[string]any)

@@ -58,28 +58,28 @@ func TestDecide(t *testing.T) {
 		observed
 		want decision
 	}{
-		"nothing anywhere":                   {observed{}, nothing{}},
-		"not needed":                         {observed{root: plain}, nothing{}},
-		"needed":                             {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
-		"needed, and the cluster's own (I8)": {observed{root: named("kube-public"), needed: true}, nothing{}},
-		"needed, and not admitted":           {observed{root: named("istio-system"), needed: true}, nothing{}},
-		"needed, the host's not seen yet":    {observed{needed: true}, nothing{}},
-		"needed, the host's terminating":     {observed{root: deleted(host(nil)), needed: true}, nothing{}},
-		"there":                              {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
-		"occupied":                           {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
-		"terminating":                        {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
-		"terminating, idle":                  {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
-		"foreign":                            {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
-		"foreign, idle":                      {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
-		"handed over":                        {observed{root: strict, leaf: handed, needed: true}, nothing{}},
-		"handed over, idle":                  {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
-		"another host's":                     {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
-		"idle at first":                      {observed{root: plain, leaf: made(plain)}, linger{quiet}},
-		"idle for a while":                   {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
-		"idle for long":                      {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, the host's is gone":  {observed{leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, suspended":           {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
-		"Pod Security came": {
+		"no namespaces":                            {observed{}, nothing{}},
+		"not needed":                               {observed{root: plain}, nothing{}},
+		"needed":                                   {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
+		"needed, but a system namespace (I8)":      {observed{root: named("kube-public"), needed: true}, nothing{}},
+		"needed, but not admitted":                 {observed{root: named("istio-system"), needed: true}, nothing{}},
+		"needed, the root is not in the cache yet": {observed{needed: true}, nothing{}},
+		"needed, the root is terminating":          {observed{root: deleted(host(nil)), needed: true}, nothing{}},
+		"exists":                                   {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
+		"occupied":                                 {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
+		"terminating":                              {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
+		"terminating, idle":                        {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
+		"foreign":                                  {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
+		"foreign, idle":                            {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
+		"handed over":                              {observed{root: strict, leaf: handed, needed: true}, nothing{}},
+		"handed over, idle":                        {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
+		"another host's":                           {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
+		"idle at first":                            {observed{root: plain, leaf: made(plain)}, linger{quiet}},
+		"idle for a while":                         {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
+		"idle for long":                            {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, the root is gone":          {observed{leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, suspended":                 {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"Pod Security was added": {
 			observed{root: strict, leaf: made(plain), needed: true},
 			relabel{made(strict)},
 		},
@@ -91,19 +91,19 @@ func TestDecide(t *testing.T) {
 			observed{root: host(map[string]string{enforce: "baseline"}), leaf: made(plain, labelled(map[string]string{enforce: "restricted"})), needed: true},
 			nothing{},
 		},
-		"the member's admin lets one namespace do what it likes": {
+		"the member's admin made it privileged": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true},
 			nothing{},
 		},
-		"an earlier Xylem loosened it": {
+		"an earlier version made it privileged": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true, applied: sets.New(enforce)},
 			relabel{made(plain)},
 		},
-		"an earlier Xylem made it without Pod Security": {
+		"an earlier version created it without Pod Security": {
 			observed{root: plain, leaf: made(plain, func(ns *corev1.Namespace) { delete(ns.Labels, enforce) }), needed: true},
 			relabel{made(plain)},
 		},
-		"Pod Security went": {
+		"Pod Security was removed": {
 			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},
 			relabel{made(plain)},
 		},
@@ -111,11 +111,11 @@ func TestDecide(t *testing.T) {
 			observed{root: plain, leaf: made(plain, labelled(map[string]string{enforce: "restricted", "x": "y"})), needed: true, applied: sets.New(v1alpha1.LabelHost)},
 			nothing{},
 		},
-		"the host's was made anew": {
+		"the root was re-created": {
 			observed{root: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u2"}}, leaf: made(plain), needed: true},
 			relabel{made(plain, func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AnnotationRootUID] = "u2" })},
 		},
-		"the host's is terminating": {
+		"the root is terminating": {
 			observed{root: deleted(host(nil)), leaf: made(strict), occupied: true, applied: sets.New(enforce)},
 			nothing{},
 		},
@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(before, tc.leaf); diff != "" {
-				t.Errorf("the leaf was changed: %s", diff)
+				t.Errorf("decide changed the leaf: %s", diff)
 			}
 		})
 	}
@@ -192,6 +192,6 @@ func TestLabelKeys(t *testing.T) {
 		t.Error(diff)
 	}
 	if keys := labelKeys(map[string]any{"f:spec": map[string]any{}}); keys.Len() != 0 {
-		t.Errorf("keys of nothing: %v", keys)
+		t.Errorf("keys without labels: %v", keys)
 	}
 }

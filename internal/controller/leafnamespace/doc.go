@@ -1,24 +1,24 @@
-// Package leafnamespace creates the member's namespaces as leaves need them, and deletes
-// those that it created when they are empty. It is their only writer.
+// Package leafnamespace creates the member's namespaces when leaves need them, and deletes
+// those that it created when they are empty. No other controller writes them.
 //
-// A namespace is needed while the host's namespace of that name has a Pod that is bound to,
-// or nominated for, the member's virtual node, or a claim that the scheduler chose that
-// node for or that is placed in the member, and the registration admits its name. Xylem
-// creates it with Pod Security level "baseline" at least, and with the host's level if that
-// is stricter, and keeps both current. Such labels that somebody in the member set stay,
-// unless the host requires a stricter level. Xylem never writes to a namespace that existed
-// before, handed over or not.
+// A namespace is needed while the registration admits its name and the host's namespace of
+// that name contains one of these objects: a Pod that is bound or nominated to the member's
+// virtual node, a claim for which the scheduler chose that node, or a claim that is placed in
+// the member. Xylem creates it with at least Pod Security level "baseline", or with the
+// host's level if that is stricter, and keeps both current. Pod Security labels that someone
+// in the member set remain, unless the host requires a stricter level. Xylem never writes to
+// a namespace that existed before, even if it was handed over.
 //
-// Xylem deletes a namespace if it created it, does not need it, and has no leaves in it,
-// all of that for a quiet period; and if live lists of every namespaced kind that the
-// member serves prove that it holds only what Kubernetes itself puts into each namespace. A
-// kind that may not be listed, or an API group that does not answer, proves nothing: then
-// the namespace stays, and is checked again later. So a manager without the right to list
-// all kinds in the member never deletes a namespace there, which is safe; the role in
-// config/member allows it to list Kubernetes' own kinds only.
+// Xylem deletes a namespace that it created if it was not needed and had no leaves for a
+// quiet period. First, live lists of every namespaced resource that the member serves must
+// prove that it contains only the objects that Kubernetes creates in every namespace. If
+// Xylem may not list a resource, or an API group does not respond, the namespace remains and
+// is checked again later. A manager without the right to list all resources in the member
+// therefore never deletes a namespace there, which is safe. The role in config/member only
+// allows listing Kubernetes' own resources.
 //
-// Whatever is pushed between the proof and the deletion is deleted with the namespace:
-// further pushes are rejected while it terminates, and everything needed is created again
-// afterwards. No data are lost: a volume that was mirrored has policy Retain, and one that
-// was not has never been used.
+// An object that is pushed between the proof and the deletion is deleted with the namespace.
+// The API server rejects further pushes while it terminates, and Xylem then creates
+// everything needed again. No data is lost: the PV of a mirrored volume has policy Retain,
+// and a volume that is not mirrored yet has never been used.
 package leafnamespace

@@ -8,8 +8,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventRefused reports to the Pods that wait for a namespace that the member will
-// not have it made.
+// eventRefused emits an event on the Pods that need a namespace, because the member rejected
+// it.
 func (r *reconciler) eventRefused(ctx context.Context, name string, cause error) error {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil {

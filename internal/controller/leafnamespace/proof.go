@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// proofTimeout bounds the reads of one proof: some sixty short lists.
+	// proofTimeout bounds one proof, which takes about sixty short lists.
 	proofTimeout = 60 * time.Second
-	// proofLimit is one more object than Kubernetes itself makes of any kind.
+	// proofLimit is one more than the number of objects of one kind that Kubernetes creates
+	// in a namespace.
 	proofLimit = 2
-	// fieldManager is our name among a namespace's managed fields.
+	// fieldManager is the name of this controller in managed fields.
 	fieldManager = "xylem-" + string(actor)
 )
 
-// holds reports what the member's namespace holds, or what keeps us from knowing;
-// empty if live reads of everything prove that it holds nothing of anybody's.
-// The error is that of a proof broken off by the end of the link.
+// holds returns what the member's namespace contains, or why that is unknown. It returns an
+// empty string if live reads of all resources prove that the namespace is empty. It returns
+// an error only if the link ends during the proof.
 func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
@@ -37,7 +38,7 @@ func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	for _, group := range kinds {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
-			return "an API group is not understood: " + err.Error(), nil
+			return "cannot parse an API group: " + err.Error(), nil
 		}
 		for _, kind := range group.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || passing(version.Group, kind.Name) {
@@ -67,11 +68,11 @@ func (r *reconciler) holdsAny(ctx context.Context, resource schema.GroupVersionR
 	return ""
 }
 
-// applied are the keys of a namespace's labels that we wrote last.
+// applied returns the label keys of a namespace that Xylem owns.
 func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string], error) {
-	var live corev1.Namespace // the cache drops managed fields
+	var live corev1.Namespace // managed fields are not in the cache
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &live); err != nil {
-		return nil, fmt.Errorf("read whose the labels of namespace %s are: %w", name, err)
+		return nil, fmt.Errorf("read the managed fields of namespace %s: %w", name, err)
 	}
 	keys := sets.New[string]()
 	for _, entry := range live.ManagedFields {
@@ -80,14 +81,14 @@ func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string]
 		}
 		var fields map[string]any
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return nil, fmt.Errorf("read whose the labels of namespace %s are: %w", name, err)
+			return nil, fmt.Errorf("parse the managed fields of namespace %s: %w", name, err)
 		}
 		keys = keys.Union(labelKeys(fields))
 	}
 	return keys, nil
 }
 
-// logKept reports why a namespace that is not needed stays.
+// logKept logs why an unneeded namespace is kept.
 func (r *reconciler) logKept(ctx context.Context, name, held string) {
-	ctrl.LoggerFrom(ctx).V(1).Info("the namespace is not needed, and is kept", "leaf", name, "held", held)
+	ctrl.LoggerFrom(ctx).V(1).Info("keeping an unneeded namespace", "leaf", name, "held", held)
 }

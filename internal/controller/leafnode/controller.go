@@ -17,28 +17,27 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name = "leaf_node"
 
-	// pause is the least time between two publications. Each may be a write to
-	// the host, which every scheduler and kube-proxy there watches; what is
-	// free in a busy member changes several times a second. It also bounds what adding up
-	// takes: 10,000 Pods on 500 nodes are 20 ms.
+	// pause is the minimum time between two publications. A publication may be a write to the
+	// host, which every scheduler and kube-proxy watches, and the free capacity of a busy
+	// member changes several times a second. The pause also limits the CPU time of the sums:
+	// 10,000 Pods on 500 nodes take 20 ms.
 	pause = 5 * time.Second
 )
 
-// summer adds up what a member's caches have whenever it changes, and publishes it.
+// summer sums a member's cached nodes and Pods whenever they change, and publishes the sum.
 type summer struct {
 	nodes, workloads cache.Cache
 	clock            clock.Clock
 	publish          func(member.NodeFacts)
-	changed          chan struct{} // holds a token while there is something unpublished
+	changed          chan struct{} // holds a token while there is a change to publish
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Setup adds the controller to a Link. Its handlers live and die with the
-// Link's caches.
+// Setup adds the controller to a Link. Its handlers end with the Link's caches.
 func Setup(link *member.Link) error {
 	s := &summer{
 		nodes: link.Cache, workloads: link.Workloads,
@@ -63,7 +62,7 @@ func (s *summer) run(ctx context.Context) error {
 			return fmt.Errorf("add a handler of %T: %w", object, err)
 		}
 	}
-	s.wake() // a member without nodes is news as well
+	s.wake() // a member without nodes must be published too
 	return s.publishChanges(ctx)
 }
 
@@ -74,8 +73,8 @@ func (s *summer) wake() {
 	}
 }
 
-// publishChanges publishes the first sum at once, and what differs from the
-// last one later on, with a pause in between.
+// publishChanges publishes the first sum immediately, and later sums that differ, with a
+// pause in between.
 func (s *summer) publishChanges(ctx context.Context) error {
 	var last *member.NodeFacts
 	for {

@@ -1,6 +1,6 @@
-// Package leafnode sums the capacity of a member's nodes, for each Link: the controller
-// leaf_node. It counts the nodes that are ready and schedulable, minus the requests of Pods
-// that are not this host's; the host's scheduler subtracts this host's own. It sums what the
-// member's caches have when that changes, every few seconds at most. virtual_node shows it on
-// the Node.
+// Package leafnode sums the capacity of a member's nodes. Its controller leaf_node runs for
+// each Link. It counts the nodes that are ready and schedulable, and subtracts the requests
+// of all Pods except this host's, which the host's scheduler subtracts. It sums the member's
+// caches when they change, at most every few seconds. virtual_node reports the sum on the
+// Node.
 package leafnode

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// sum adds up nodes, less what Pods request on them.
+// sum returns the capacity of the nodes, minus the requests of the Pods on them.
 func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
 	requested := requestedOn(pods)
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
@@ -50,7 +50,7 @@ func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
 	return facts
 }
 
-// requestedOn is what Pods that have not ended request on each node.
+// requestedOn returns the requests of the unfinished Pods on each node.
 func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
 	requested := map[string]corev1.ResourceList{}
 	one := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
@@ -68,8 +68,8 @@ func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
 	return requested
 }
 
-// rest is what is left of a node's allocatable, resource by resource; never negative, so
-// that a node that is over-committed takes nothing from others.
+// rest returns what remains of a node's allocatable for each resource. It is never negative,
+// so that an overcommitted node does not reduce the capacity of others.
 func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	free := make(corev1.ResourceList, len(allocatable))
 	for name, quantity := range allocatable {
@@ -83,12 +83,12 @@ func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	return free
 }
 
-// shownLimit of the resources that a virtual node shows: each publication is a write to
-// the host, and machines have a dozen kinds of resources.
+// shownLimit is the maximum number of resources that a virtual node reports. It bounds the
+// size of each write to the host. Real machines have about a dozen resources.
 const shownLimit = 64
 
-// shown are the names of the resources that the virtual node shows: those that all
-// Kubernetes nodes have first, then by name.
+// shown returns the names of the resources that the virtual node reports: the standard
+// resources of Kubernetes first, then the others by name.
 func shown(list corev1.ResourceList) []corev1.ResourceName {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
@@ -96,7 +96,7 @@ func shown(list corev1.ResourceList) []corev1.ResourceName {
 	return names[:min(len(names), shownLimit)]
 }
 
-// agreed is the one value that there is, empty if there are several or none.
+// agreed returns the only value of a set, or an empty string.
 func agreed(values sets.Set[string]) string {
 	if len(values) != 1 {
 		return ""
@@ -104,13 +104,13 @@ func agreed(values sets.Set[string]) string {
 	return values.UnsortedList()[0]
 }
 
-// usable: a Pod of the host could be scheduled there.
+// usable reports whether the scheduler of the member can place a Pod of the host on the node.
 func usable(n *corev1.Node) bool {
 	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
 }
 
-// keepsOut reports whether a taint keeps ordinary Pods off a node, as a control
-// plane's does: what is there is no capacity for the host's Pods.
+// keepsOut reports whether a taint keeps ordinary Pods off a node, as on a control plane.
+// Such a node has no capacity for the host's Pods.
 func keepsOut(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {

@@ -71,20 +71,20 @@ func TestSum(t *testing.T) {
 		pods  []*corev1.Pod
 		want  member.NodeFacts
 	}{
-		"nothing":                {want: none},
-		"one node":               {nodes: nodes(leafNode("a")), want: one},
-		"two nodes":              {nodes: nodes(leafNode("a"), leafNode("b")), want: sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
-		"not ready":              {nodes: nodes(leafNode("a", notReady)), want: none},
-		"cordoned":               {nodes: nodes(leafNode("a", unschedulable)), want: closed},
-		"kept for others":        {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectNoSchedule))), want: closed},
-		"better left alone":      {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))), want: one},
-		"a Pod":                  {nodes: nodes(leafNode("a")), pods: pods(workload("p", "a", "800m")), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
-		"a Pod without its node": {pods: pods(workload("p", "a", "1")), want: none},
-		"a Pod that ended": {nodes: nodes(leafNode("a")), want: one,
+		"no nodes":                 {want: none},
+		"one node":                 {nodes: nodes(leafNode("a")), want: one},
+		"two nodes":                {nodes: nodes(leafNode("a"), leafNode("b")), want: sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
+		"not ready":                {nodes: nodes(leafNode("a", notReady)), want: none},
+		"cordoned":                 {nodes: nodes(leafNode("a", unschedulable)), want: closed},
+		"NoSchedule taint":         {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectNoSchedule))), want: closed},
+		"PreferNoSchedule taint":   {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))), want: one},
+		"a Pod":                    {nodes: nodes(leafNode("a")), pods: pods(workload("p", "a", "800m")), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
+		"a Pod whose node is gone": {pods: pods(workload("p", "a", "1")), want: none},
+		"a finished Pod": {nodes: nodes(leafNode("a")), want: one,
 			pods: pods(workload("p", "a", "1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
-		"a Pod on a node that is not counted": {nodes: nodes(leafNode("a"), leafNode("b", notReady)),
+		"Pods on no node or on one that is not ready": {nodes: nodes(leafNode("a"), leafNode("b", notReady)),
 			pods: pods(workload("p", "b", "1"), workload("q", "", "1")), want: one},
-		"over-committed": {nodes: nodes(leafNode("a"), leafNode("b")), pods: pods(workload("p", "a", "100")),
+		"overcommitted": {nodes: nodes(leafNode("a"), leafNode("b")), pods: pods(workload("p", "a", "100")),
 			want: sums(2, resources("8", "16Gi", "220"), resources("3800m", "14Gi", "219"))},
 		"sidecars, overhead and Pod-level requests": {nodes: nodes(leafNode("a")), pods: pods(
 			workload("p", "a", "100m", func(p *corev1.Pod) {
@@ -116,7 +116,7 @@ func values[T any](of []*T) []T {
 	return all
 }
 
-// What is added up are the caches' own objects: they stay as they are.
+// sum does not change the objects, which belong to the caches.
 func TestSumChangesNothing(t *testing.T) {
 	huge := func(n *corev1.Node) {
 		n.Status.Allocatable["huge"] = resource.MustParse("123456789012345678901234567890")
@@ -131,8 +131,8 @@ func TestSumChangesNothing(t *testing.T) {
 	}
 }
 
-// However many resources a member's nodes make up, the virtual node shows few of them:
-// the usual ones, and of the others always the same.
+// The virtual node reports a limited number of resources: the standard ones, and always the
+// same others.
 func TestFewResourcesAreShown(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	var nodes []corev1.Node
@@ -150,7 +150,7 @@ func TestFewResourcesAreShown(t *testing.T) {
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, shown := facts.Capacity[name]; !shown {
-			t.Errorf("%s is not shown", name)
+			t.Errorf("%s is not reported", name)
 		}
 	}
 	status := corev1.NodeStatus{Capacity: facts.Capacity, Allocatable: facts.Allocatable}
@@ -158,7 +158,7 @@ func TestFewResourcesAreShown(t *testing.T) {
 		t.Errorf("the status has %d bytes", size)
 	}
 	if diff := cmp.Diff(facts, sum(nodes, nil)); diff != "" {
-		t.Errorf("another time:\n%s", diff)
+		t.Errorf("the second result differs:\n%s", diff)
 	}
 }
 

@@ -23,25 +23,25 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_pod"
 	actor = guarded.Actor("leaf-pod")
-	// workers carry statuses of one member up side by side.
+	// workers is the number of Pods of one member whose status is written concurrently.
 	workers = 8
-	// remembered is of how many leaves it is known how they ended, for the moment
-	// between that and their roots' statuses. A manager that is restarted just
-	// then does not know, and calls such a Pod Failed.
+	// remembered is the number of leaves whose final state is kept in memory until their
+	// roots report it. A manager that restarts in between does not know the final state and
+	// reports such a Pod as Failed.
 	remembered = 1024
-	// rememberedSize in bytes is the largest leaf that is remembered: what a member sends
-	// is bounded in the caches, and these Pods may have left them (I7).
+	// rememberedSize is the size in bytes above which a leaf is not remembered. The caches
+	// limit the data of a member, but remembered leaves may have left the caches (I7).
 	rememberedSize = 32 << 10
 )
 
 type reconciler struct {
 	*member.Link
-	ended *lru.Cache // name of root and leaf -> leaf Pod as it ended
-	// present are the leaves of which an event was handled and their deletion was not:
-	// name of root and leaf -> UID of the root.
+	ended *lru.Cache // root and leaf name -> finished leaf Pod
+	// present maps the name of a root and its leaf to the UID of the root. It contains the
+	// leaves for which an event was handled, but not their deletion.
 	present sync.Map
 }
 
@@ -56,14 +56,15 @@ func Setup(link *member.Link) error {
 	)
 }
 
-// here is Concerns for a root Pod that is bound to this member's node, or was.
+// here admits the events of root Pods that are or were bound to this member's node.
 func (r *reconciler) here(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
 	return !known || !ok || was.Spec.NodeName == r.NodeName || is.Spec.NodeName == r.NodeName
 }
 
-// turns is Urgent for a root Pod that is bound or deleted. Its status is the controller's own.
+// turns makes the binding and the deletion of a root Pod urgent. This controller writes the
+// status itself.
 var turns = route.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
 
 type turn struct {
@@ -71,8 +72,9 @@ type turn struct {
 	deleting bool
 }
 
-// ofLeaf enqueues the root of a leaf, unless the root's binding is still to enqueue it. It
-// remembers how a leaf ended: it may be gone before the root is reconciled.
+// ofLeaf enqueues the root of a leaf, except before the root is bound, because its binding
+// enqueues it. It also remembers a finished leaf, which may be gone before the root is
+// reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if leaf, ok := obj.(*corev1.Pod); ok && podstatus.Finished(leaf) && leaf.Size() <= rememberedSize {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
@@ -85,9 +87,8 @@ func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.
 	return member.SameKey(ctx, obj)
 }
 
-// follow keeps no event back. It records which leaves are present as far as events were
-// handled: the cache drops a leaf before the event of its end, and that of its deletion,
-// reach ofLeaf.
+// follow admits all events and records which leaves are present. The cache drops a leaf
+// before ofLeaf handles the events of its end and its deletion.
 func (r *reconciler) follow() predicate.Predicate {
 	seen := func(leaf client.Object) bool {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
@@ -105,7 +106,7 @@ func (r *reconciler) follow() predicate.Predicate {
 	}
 }
 
-// lastOf a root is its leaf as it was when it had ended, if that was seen.
+// lastOf returns the final state of a root's leaf, or nil if it was not observed.
 func (r *reconciler) lastOf(root *corev1.Pod) *corev1.Pod {
 	value, _ := r.ended.Get(client.ObjectKeyFromObject(root))
 	leaf, seen := value.(*corev1.Pod)
@@ -113,12 +114,12 @@ func (r *reconciler) lastOf(root *corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	if origin, ours := mirror.OriginIn(r.HostID, leaf); !ours || origin.UID != root.UID {
-		return nil // of an earlier Pod of that name
+		return nil // the leaf of an earlier Pod with this name
 	}
 	return leaf
 }
 
-// Reconcile brings the status of one root Pod up to date.
+// Reconcile updates the status of one root Pod.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -128,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if f, failing := d.(fail); failing && f.unmet != "" {
 		unbound, err := r.Proof().Unbound(ctx, o.unmet.claim)
 		if err != nil || !unbound {
-			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // no claim's event brings us back
+			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // no event of a claim enqueues the Pod again
 		}
 	}
 	return reconcile.Result{RequeueAfter: o.again()}, r.act(ctx, o, d)
@@ -141,7 +142,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	if o.root == nil {
-		r.ended.Remove(key) // nobody asks any more: Pods are large, and come and go
+		r.ended.Remove(key) // no longer needed, and Pods are large
 		return o, nil
 	}
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key)
@@ -209,8 +210,8 @@ func (r *reconciler) apply(ctx context.Context, root *corev1.Pod, want corev1.Po
 	return r.Root.ApplyStatus(ctx, actor, root, podstatus.Apply(root, podstatus.Dated(want, metav1.NewTime(r.Clock.Now()))))
 }
 
-// stillFails decides again on the root as it is, by a live read: to a cache that
-// lags behind, one that ran, or ended well, looks like one that never got in.
+// stillFails decides again with a live read of the root. In a stale cache, a Pod that ran or
+// succeeded may look as if it had never been pushed.
 func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, error) {
 	key := client.ObjectKeyFromObject(o.root)
 	live, err := index.Find[corev1.Pod](ctx, r.HostLive, key)
@@ -218,14 +219,14 @@ func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, e
 		return fail{}, false, fmt.Errorf("prove that Pod %s has not ended: %w", key, err)
 	}
 	if live == nil || live.UID != o.root.UID {
-		return fail{}, false, nil // seen by the cache before long
+		return fail{}, false, nil // the cache will catch up
 	}
 	o.root = live
 	d, still := decide(*o).(fail)
 	return d, still, nil
 }
 
-// leafPodGone proves by a live read that nothing runs for the root in the member.
+// leafPodGone proves with a live read that the root has no leaf in the member.
 func (r *reconciler) leafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// empty is a cluster in which there is nothing.
+// empty is a cluster without objects.
 type empty struct{ client.Reader }
 
 func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// How a leaf ended is known for as long as its root is there, of that root alone.
+// The final state of a leaf is remembered as long as its root exists, and only for that root.
 func TestEnded(t *testing.T) {
 	r := &reconciler{Link: &member.Link{Member: here, Host: empty{}, Clock: clock.RealClock{}}, ended: lru.New(remembered)}
 	root := func(uid types.UID) *corev1.Pod {
@@ -45,24 +45,24 @@ func TestEnded(t *testing.T) {
 	}
 	r.ofLeaf(t.Context(), leaf(corev1.PodRunning))
 	if last := r.lastOf(root("root-uid")); last != nil {
-		t.Errorf("a leaf that runs has ended as %s", last.Status.Phase)
+		t.Errorf("a running leaf is remembered as %s", last.Status.Phase)
 	}
 	r.ofLeaf(t.Context(), leaf(corev1.PodSucceeded))
 	if last := r.lastOf(root("root-uid")); last == nil || last.Status.Phase != corev1.PodSucceeded {
 		t.Errorf("the leaf ended as %v", last)
 	}
 	if last := r.lastOf(root("made-anew")); last != nil {
-		t.Errorf("a Pod that was made anew has a leaf that ended as %s", last.Status.Phase)
+		t.Errorf("a re-created Pod has a leaf that ended as %s", last.Status.Phase)
 	}
 	if _, err := r.observe(t.Context(), client.ObjectKeyFromObject(root(""))); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.ended.Len(); n != 0 {
-		t.Errorf("%d leaves are remembered whose roots are gone", n)
+		t.Errorf("%d leaves are remembered after their roots are gone", n)
 	}
 }
 
-// withNode has the member's node beside what it embeds.
+// withNode adds the member's Node to another reader.
 type withNode struct{ client.Reader }
 
 func (w withNode) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -73,15 +73,15 @@ func (w withNode) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return w.Reader.Get(ctx, key, into, opts...)
 }
 
-// noLeaves is the cache of a member in which nothing is.
+// noLeaves is the cache of a member without leaves.
 type noLeaves struct{ cache.Cache }
 
 func (noLeaves) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	return empty{}.Get(ctx, key, into, opts...)
 }
 
-// A leaf that the cache has dropped did not vanish before its deletion was handled: the
-// event before that one may say that it ended well.
+// A leaf that the cache has dropped has not vanished until its deletion was handled: an
+// earlier event may report that it succeeded.
 func TestUnhandledEnd(t *testing.T) {
 	o := seen(shown)
 	root, leaf := o.root, o.leaf
@@ -116,17 +116,17 @@ func TestUnhandledEnd(t *testing.T) {
 	}
 }
 
-// A root that is not bound to this member's node yet is enqueued by its binding: until then
-// nothing is decided on it, whatever happens to its leaf or of the rest of it.
+// The binding of a root to this member's node enqueues it. Before that, there is no decision
+// on the root, whatever else happens to it or its leaf.
 func TestAwaitsBinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root *corev1.Pod
 		want bool
 	}{
-		"there is no root":           {nil, true},
-		"it has no node":             {&corev1.Pod{}, false},
-		"it is bound here":           {&corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
-		"it is bound to another one": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "another"}}, false},
+		"no root":               {nil, true},
+		"not bound":             {&corev1.Pod{}, false},
+		"bound to this member":  {&corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"bound to another node": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "another"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
@@ -140,24 +140,24 @@ func TestAwaitsBinding(t *testing.T) {
 			after := tc.root.DeepCopy()
 			after.Status.Phase, after.DeletionTimestamp = corev1.PodFailed, &metav1.Time{}
 			if !turns(t.Context(), tc.root, after) {
-				t.Error("its deletion does not enqueue it at once")
+				t.Error("its deletion does not enqueue it immediately")
 			}
 			if got := r.here(tc.root, after); got != tc.want {
 				t.Errorf("an update concerns the controller: %t", got)
 			}
 			if d := decide(observed{member: here, root: after, leaf: leaf, last: leaf}); !tc.want && d != (nothing{}) {
-				t.Errorf("what is left out has a decision: %#v", d)
+				t.Errorf("an ignored Pod has a decision: %#v", d)
 			}
 			bound := after.DeepCopy()
 			bound.Spec.NodeName = here.NodeName
 			if !r.here(after, bound) || !turns(t.Context(), nil, bound) {
-				t.Error("its binding does not enqueue it at once")
+				t.Error("its binding does not enqueue it immediately")
 			}
 		})
 	}
 }
 
-// one answers every read of a Pod from one Pod.
+// one is a reader that returns the same Pod for every name.
 type one struct {
 	client.Reader
 	pod *corev1.Pod
@@ -171,9 +171,9 @@ func (o one) Get(_ context.Context, key client.ObjectKey, into client.Object, _ 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-var errWrite = errors.New("a write was tried")
+var errWrite = errors.New("attempted write")
 
-// writes refuses every write, by which tests see that one was tried.
+// writes rejects every write with errWrite, so that tests notice an attempt.
 type writes struct{ client.Client }
 
 func (writes) Status() client.SubResourceWriter { return statusWrites{} }
@@ -188,7 +188,7 @@ func (statusWrites) Patch(context.Context, client.Object, client.Patch, ...clien
 	return errWrite
 }
 
-// A root fails for what is so, in both clusters, and not for what caches lack.
+// A root fails because of the live state of both clusters, not because of a stale cache.
 func TestFailureIsLive(t *testing.T) {
 	unfit := func() observed { return seen(noLeaf, notPushed, doesNotFit) }
 	for name, tc := range map[string]struct {
@@ -197,12 +197,12 @@ func TestFailureIsLive(t *testing.T) {
 		leaf     *corev1.Pod
 		want     error
 	}{
-		"it does not fit, and has no leaf":           {observed: unfit(), want: errWrite},
-		"it does not fit, and its leaf runs":         {observed: unfit(), leaf: seen().leaf},
-		"it ran: marked Pushed":                      {observed: unfit(), host: func(p *corev1.Pod) { p.Status = seen(shown).root.Status; p.Status.Phase = corev1.PodSucceeded }},
-		"it does not fit, and another has its name":  {observed: unfit(), host: func(p *corev1.Pod) { p.UID = "newer" }},
-		"its leaf vanished":                          {observed: seen(noLeaf, shown), want: errWrite},
-		"its leaf vanished, after it had ended well": {observed: seen(noLeaf, shown), host: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+		"it does not fit, and has no leaf":         {observed: unfit(), want: errWrite},
+		"it does not fit, and its leaf runs":       {observed: unfit(), leaf: seen().leaf},
+		"it ran and is marked Pushed":              {observed: unfit(), host: func(p *corev1.Pod) { p.Status = seen(shown).root.Status; p.Status.Phase = corev1.PodSucceeded }},
+		"it does not fit, and was re-created":      {observed: unfit(), host: func(p *corev1.Pod) { p.UID = "newer" }},
+		"its leaf vanished":                        {observed: seen(noLeaf, shown), want: errWrite},
+		"its leaf vanished after it had succeeded": {observed: seen(noLeaf, shown), host: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := tc.observed.root.DeepCopy()

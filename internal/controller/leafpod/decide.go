@@ -15,24 +15,24 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	member mirror.Member
 	root   *corev1.Pod
-	// leaf Pod of this very root.
+	// leaf is the leaf Pod of this root.
 	leaf *corev1.Pod
-	// last is that leaf as it was when it had ended, if that was seen.
+	// last is the final state of that leaf, if it was observed.
 	last *corev1.Pod
-	// unhandled: the cache has dropped the leaf, and its last events, which show how it
-	// ended, have not been handled yet.
+	// unhandled means that the cache has dropped the leaf, but its last events, which may
+	// contain its final state, were not handled yet.
 	unhandled bool
 	// node is the member's virtual node.
 	node *corev1.Node
-	// stranded reports that the disk of a promise, for which the Pod waits here, was created
-	// in another member.
+	// stranded reports that the disk of a promise that the Pod needs was provisioned in
+	// another member.
 	stranded *mirror.Refusal
-	// unmet is a promise that this member cannot keep, and that keeps the Pod waiting;
-	// nil unless the Pod may be created again elsewhere.
+	// unmet is a promise that this member cannot fulfill and that keeps the Pod waiting. It
+	// is nil if no owner would re-create the Pod.
 	unmet *unmet
 	now   time.Time
 }
@@ -41,10 +41,10 @@ type decision interface{ decision() }
 
 type (
 	nothing struct{}
-	// show the leaf's status.
+	// show writes the leaf's status to the root.
 	show struct{ status corev1.PodStatus }
-	// fail the root. If leafPodGone, the leaf's absence is to be proven first; if a claim
-	// is unmet, that it has no volume.
+	// fail sets the root to Failed. If leafPodGone is set, the leaf's absence must be proven
+	// first. If unmet names a claim, it must be proven that the claim has no volume.
 	fail struct {
 		status      corev1.PodStatus
 		leafPodGone bool
@@ -58,15 +58,15 @@ func (fail) decision()    {}
 
 func decide(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
-		return nothing{} // not bound yet, or not here: the scheduler has the word
+		return nothing{} // not bound, or bound elsewhere: the scheduler decides
 	}
 	if o.overdue() {
 		return o.giveUp()
 	}
 	if o.leaf != nil {
 		want := o.want(o.leaf)
-		// What has ended has been counted: a leaf that a restored member brings back
-		// does not make it run again.
+		// A finished root has been counted. If a restored member brings its leaf back, the
+		// root must not run again.
 		if podstatus.Finished(o.root) && want.Phase != o.root.Status.Phase || podstatus.Current(o.root, want) {
 			return nothing{}
 		}
@@ -88,8 +88,8 @@ func decide(o observed) decision {
 		"the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)), leafPodGone: true}
 }
 
-// shows is the decision to show a leaf's status, with an event if that is the end
-// of a Pod which did not end by itself.
+// shows returns the decision to write a leaf's status. It fails the root, which emits an
+// event, if the leaf was evicted.
 func shows(want corev1.PodStatus) decision {
 	if want.Reason == v1alpha1.ReasonLeafEvicted {
 		return fail{status: want}
@@ -97,9 +97,9 @@ func shows(want corev1.PodStatus) decision {
 	return show{want}
 }
 
-// want is what the root is to show of its leaf. One that was evicted or deleted
-// in the member, and ended well for that reason, has failed anyway: its
-// work was cut short, and Jobs count it.
+// want returns the status of the root for a leaf. A leaf that was evicted or deleted in the
+// member and then succeeded has failed nonetheless: it did not finish its work, and Jobs
+// count it.
 func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
@@ -109,8 +109,8 @@ func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	return want
 }
 
-// cutShort reports whether a container of a Pod ended after somebody had asked
-// for the Pod's deletion, to the second, which is all that Kubernetes records.
+// cutShort reports whether a container ended after the deletion of its Pod was requested.
+// Kubernetes records both times in whole seconds.
 func cutShort(leaf *corev1.Pod) bool {
 	if leaf.DeletionTimestamp == nil {
 		return false
@@ -121,8 +121,8 @@ func cutShort(leaf *corev1.Pod) bool {
 	})
 }
 
-// admission fails a Pod that was bound to the node without the scheduler and
-// does not fit there, as a kubelet would.
+// admission fails a Pod that was bound to the node without the scheduler and does not fit, as
+// a kubelet does.
 func (o observed) admission() decision {
 	if o.node == nil || podspec.IsDaemonSetPod(o.root) {
 		return nothing{}

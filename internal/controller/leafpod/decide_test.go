@@ -24,7 +24,7 @@ var (
 	now  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
 
-// seen is a Pod that the host has bound here and that runs.
+// seen returns a running Pod that is bound to this member.
 func seen(change ...func(*observed)) observed {
 	root := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod-uid", Generation: 1},
@@ -53,8 +53,8 @@ func endedSo(p corev1.PodPhase) func(*observed) {
 	}
 }
 
-// evicted: somebody asked for the leaf's deletion in the member, and its
-// container ended well, that much later.
+// evicted marks the leaf as deleted in the member. Its container succeeds the given time
+// later.
 func evicted(later time.Duration) func(*observed) {
 	return func(o *observed) {
 		asked := now.Time
@@ -76,7 +76,7 @@ func leafPhase(p corev1.PodPhase) func(*observed) {
 	return func(o *observed) { o.leaf.Status.Phase = p }
 }
 
-// shown: the root shows what the leaf says.
+// shown sets the root's status to that of the leaf.
 func shown(o *observed) { o.root.Status.Phase, o.root.Status.ObservedGeneration = corev1.PodRunning, 1 }
 
 func daemonSet(o *observed) {
@@ -91,8 +91,8 @@ func fails(reason string, leafPodGone bool) decision {
 
 func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere} }
 
-// waitsFor: a promise of the Pod cannot be kept here, and the member's time is over
-// in so long.
+// waitsFor sets a promise that cannot be fulfilled in this member. The timeout expires after
+// the given duration.
 func waitsFor(left time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.now = now.Time
@@ -113,18 +113,18 @@ func TestUnmetBy(t *testing.T) {
 		return fmt.Sprintf(`{"rounds":3,"moved":%d,"until":%d,"members":[{"cluster":"id38"}]}`, now.Unix(), now.Add(pause).Unix())
 	}
 	for name, tc := range map[string]struct {
-		reason string // empty: nothing is said
+		reason string // empty: no condition
 		pod    metav1.Time
-		want   time.Duration // from now; 0: the member can keep it
+		want   time.Duration // from now; 0: the member can fulfill it
 		tried  string
 	}{
-		"nothing is said of it":                        {"", at(-time.Hour), 0, ""},
-		"failed in the member":                         {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
-		"a Pod that was made later has the whole time": {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
-		"told of something that is no different":       {"PlacedElsewhere", at(-time.Hour), 0, ""},
-		"the member lacks the class":                   {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
-		"failed before, and the pause lasts":           {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
-		"the same, a Pod that was made before that":    {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+		"no condition":                                         {"", at(-time.Hour), 0, ""},
+		"failed in the member":                                 {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a later Pod has the whole timeout":                    {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"another reason, which says nothing about this member": {"PlacedElsewhere", at(-time.Hour), 0, ""},
+		"the member lacks the class":                           {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the pause lasts":                   {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"the same, an older Pod":                               {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -139,7 +139,7 @@ func TestUnmetBy(t *testing.T) {
 				left = u.until.Sub(now.Time)
 			}
 			if left != tc.want {
-				t.Errorf("it is given up in %s, not in %s", left, tc.want)
+				t.Errorf("given up in %s, want %s", left, tc.want)
 			}
 		})
 	}
@@ -150,47 +150,47 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"deleted, and the leaf ended well before it went: Jobs count it":               {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
-		"the leaf ended well and is gone, and the root shows it":                       {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
-		"evicted in the member, and its containers ended well for that: it has failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
-		"it had ended well before it was removed in the member":                        {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
-		"deleted by the user, and its containers ended well":                           {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
+		"deleted, and the leaf succeeded before it was deleted: Jobs count it":          {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
+		"the leaf succeeded and is gone, and the root reports it":                       {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
+		"evicted in the member, and its containers succeeded after that: it has failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
+		"it had succeeded before it was deleted in the member":                          {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
+		"deleted by the user, and its containers succeeded":                             {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
 		"no root": {observed{member: here}, nothing{}},
-		"an early leaf runs: the scheduler has the word":                {seen(on("")), nothing{}},
-		"an early leaf vanished: no failure of a Pod that is not bound": {seen(on(""), noLeaf), nothing{}},
-		"an early leaf's root is deleted: the API server removes it":    {seen(on(""), noLeaf, deleted), nothing{}},
-		"the Pod is on another node":                                    {seen(on("worker-1"), noLeaf), nothing{}},
-		"the leaf runs: it is shown":                                    {seen(), showing(corev1.PodRunning)},
-		"the leaf runs and is shown: at rest (I5)":                      {seen(shown), nothing{}},
-		"the leaf ran to its end":                                       {seen(shown, leafPhase(corev1.PodSucceeded)), showing(corev1.PodSucceeded)},
-		"the leaf failed in the member":                                 {seen(shown, leafPhase(corev1.PodFailed)), showing(corev1.PodFailed)},
-		"the Pod is being deleted, its leaf still runs":                 {seen(deleted), showing(corev1.PodRunning)},
-		"a leaf came back from a restore: what has ended stays ended":   {seen(phase(corev1.PodFailed)), nothing{}},
-		"a Job's Pod has succeeded, its leaf came back: it stays":       {seen(phase(corev1.PodSucceeded)), nothing{}},
+		"an early leaf runs: the scheduler decides":                              {seen(on("")), nothing{}},
+		"an early leaf vanished: a Pod that is not bound does not fail":          {seen(on(""), noLeaf), nothing{}},
+		"an early leaf's root is deleted: the API server removes it":             {seen(on(""), noLeaf, deleted), nothing{}},
+		"the Pod is on another node":                                             {seen(on("worker-1"), noLeaf), nothing{}},
+		"the leaf runs: the root reports it":                                     {seen(), showing(corev1.PodRunning)},
+		"the leaf runs and the root reports it: no write (I5)":                   {seen(shown), nothing{}},
+		"the leaf succeeded":                                                     {seen(shown, leafPhase(corev1.PodSucceeded)), showing(corev1.PodSucceeded)},
+		"the leaf failed in the member":                                          {seen(shown, leafPhase(corev1.PodFailed)), showing(corev1.PodFailed)},
+		"the Pod is being deleted, its leaf still runs":                          {seen(deleted), showing(corev1.PodRunning)},
+		"a restored member brought a leaf back: the root stays finished":         {seen(phase(corev1.PodFailed)), nothing{}},
+		"a Job's Pod has succeeded, its leaf came back: the root stays finished": {seen(phase(corev1.PodSucceeded)), nothing{}},
 
-		"the disk that it waits for was made elsewhere":                       {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
-		"the same, and it has failed already: at rest (I5)":                   {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
-		"a Pod that runs is not stranded":                                     {seen(shown, stranded), nothing{}},
-		"the leaf vanished: Failed, once that is proven, and never run again": {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
-		"the leaf vanished after the end was shown: at rest (I5)":             {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
-		"the leaf vanished after the failure was shown: at rest (I5)":         {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
-		"deleted by the user, and the leaf is gone: its end is shown":         {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"deleted by the user before it was pushed: its end is shown":          {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"a DaemonSet's Pod is deleted: its end is shown":                      {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"deleted by the user after its end was shown":                         {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
+		"the disk that it waits for was provisioned elsewhere":        {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
+		"the same, and it has already failed: no write (I5)":          {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
+		"a running Pod is not stranded":                               {seen(shown, stranded), nothing{}},
+		"the leaf vanished: Failed after proof, and never re-created": {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
+		"the leaf vanished after the root succeeded: no write (I5)":   {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
+		"the leaf vanished after the root failed: no write (I5)":      {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
+		"deleted by the user, and the leaf is gone: Failed":           {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user before it was pushed: Failed":            {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"a DaemonSet's Pod is deleted: Failed":                        {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user after it had failed":                     {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
 
-		"a promise cannot be kept here, its owner makes it again":        {seen(shown, waitsFor(0)), givesUp()},
-		"the same, its leaf was refused":                                 {seen(noLeaf, notPushed, waitsFor(0)), givesUp()},
-		"the same, the member has still time":                            {seen(shown, waitsFor(time.Second)), nothing{}},
-		"a promise that cannot be kept, and it has failed: at rest (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
-		"the same, and it is being deleted":                              {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
+		"a promise cannot be fulfilled, and an owner re-creates the Pod":       {seen(shown, waitsFor(0)), givesUp()},
+		"the same, its leaf was rejected":                                      {seen(noLeaf, notPushed, waitsFor(0)), givesUp()},
+		"the same, before the timeout":                                         {seen(shown, waitsFor(time.Second)), nothing{}},
+		"a promise cannot be fulfilled, and the Pod has failed: no write (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
+		"the same, and it is being deleted":                                    {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
-		"not pushed yet: it waits for its leaf":                       {seen(noLeaf, notPushed), nothing{}},
-		"withdrawn before it was bound, and bound then: it waits":     {seen(noLeaf, withdrawn), nothing{}},
-		"put here by hand, and does not fit: Failed, as by a kubelet": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
-		"does not fit, and the node is not there yet":                 {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
-		"a DaemonSet's Pod is not admitted, and not failed either":    {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
-		"it runs, and labels changed since: kubelets do not evict":    {seen(shown, doesNotFit), nothing{}},
+		"not pushed yet: it waits":                                   {seen(noLeaf, notPushed), nothing{}},
+		"withdrawn, then bound: it waits":                            {seen(noLeaf, withdrawn), nothing{}},
+		"bound by hand, and does not fit: Failed, as a kubelet does": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
+		"does not fit, and the node does not exist yet":              {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
+		"a DaemonSet's Pod does not fit: it does not fail":           {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
+		"it runs, and labels have changed: kubelets do not evict it": {seen(shown, doesNotFit), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {
@@ -200,15 +200,14 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// decisions are compared by type and, as far as the user sees them, by phase
-// and reason: mirror tests the statuses.
+// decisions compares decisions by type, phase and reason. Package podstatus tests the rest of
+// the status.
 var decisions = cmp.Options{
 	cmp.AllowUnexported(show{}, fail{}),
 	cmp.Comparer(func(a, b corev1.PodStatus) bool { return a.Phase == b.Phase && a.Reason == b.Reason }),
 }
 
-// What the Pod reports of a leaf that vanished names the member, so that the user knows where
-// to look.
+// The message about a vanished leaf names the member, so that the user knows where to look.
 func TestVanishedNamesTheMember(t *testing.T) {
 	d, ok := decide(seen(noLeaf, shown)).(fail)
 	if !ok || !strings.Contains(d.status.Message, "member "+strconv.Quote(here.Registration)) {

@@ -1,9 +1,9 @@
-// Package leafpod carries a leaf Pod's status up to its root, once the host has bound the
-// root, and ends roots whose leaf is gone: a leaf that vanished or was evicted is never
-// silently run again. It writes the root's status, except the Pushed condition and what the
-// host's scheduler and controllers report there.
+// Package leafpod copies the status of a leaf Pod to its root after the host has bound the
+// root. It fails roots whose leaf is gone: it never silently re-creates a leaf that vanished
+// or was evicted. It writes the root's status, except for the Pushed condition and the fields
+// of the host's scheduler and controllers.
 //
-// How a leaf ended is remembered from its last event, since a leaf may be gone before its
-// root is reconciled. A manager that is restarted in that instant reports such a Pod as
+// The controller keeps the final state of a leaf in memory, because the leaf may be gone
+// before its root is reconciled. A manager that restarts in between reports such a Pod as
 // Failed.
 package leafpod

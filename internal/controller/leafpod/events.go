@@ -11,13 +11,13 @@ func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, reason, "Fail", "%s", message)
 }
 
-// eventHidden reports, once the Pod runs, that the host shows no address of it.
+// eventHidden reports, when the Pod starts to run, that the host does not show its address.
 func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	if o.leaf == nil || o.root.Status.Phase == corev1.PodRunning || shown.Phase != corev1.PodRunning {
 		return
 	}
 	if hidden := podstatus.HiddenPodIP(o.leaf, r.Member); hidden != "" {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
-			"the host does not show Pod IP %q, which member %q reports: it is a special address, or outside spec.node.podCIDRs of the registration. If the host's network reaches it, add its range there", hidden, r.Registration)
+			"Xylem does not copy Pod IP %q of member %q to the host: it is a special address, or outside spec.node.podCIDRs of the registration. If the host's network reaches it, add its range there", hidden, r.Registration)
 	}
 }

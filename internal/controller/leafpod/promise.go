@@ -18,14 +18,14 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// bound is a claim, and the volume that it is bound to.
+// bound is a claim with the volume that it is bound to.
 type bound struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
 }
 
-// bound are the claims of a Pod that name a volume which is there, one by one, up to the
-// first error.
+// bound iterates over the claims of a Pod whose volumes exist. It stops after the first
+// error.
 func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[bound, error] {
 	return func(yield func(bound, error) bool) {
 		for _, name := range podspec.ClaimNames(root) {
@@ -47,8 +47,8 @@ func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[boun
 	}
 }
 
-// strandedBy reports which promise of a Pod was fulfilled in another member, permanently.
-// One that is released when it is unused comes back, and is waited for.
+// strandedBy reports which promise of a Pod was permanently fulfilled in another member. A
+// disk that is released when it is unused does not count, because the Pod can wait for that.
 func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
 	for p, err := range r.bound(ctx, root) {
 		if err != nil {
@@ -62,14 +62,14 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 	return nil, nil
 }
 
-// pinnedElsewhere reports whether a PV is a promise that another member has
-// fulfilled, and keeps.
+// pinnedElsewhere reports whether a PV is a promise that another member has permanently
+// fulfilled.
 func (r *reconciler) pinnedElsewhere(pv *corev1.PersistentVolume) bool {
 	cluster, _, _, ours := hostpv.LeafOf(pv)
 	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.WhenUnused(pv)
 }
 
-// ofPromise enqueues the Pods here that wait for a promise which another member has
+// ofPromise enqueues the Pods in this member that wait for a promise that another member has
 // fulfilled.
 func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
@@ -79,7 +79,7 @@ func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconci
 	return r.podsHere(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// podsHere enqueues the Pods here that use a claim.
+// podsHere enqueues the Pods in this member that use a claim.
 func (r *reconciler) podsHere(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })

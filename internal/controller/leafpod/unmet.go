@@ -22,27 +22,27 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// unmet is a claim bound to a promise that this member has and cannot keep. The Pod
-// is bound before the disk exists, so that no scheduler is asked again: only another
-// Pod can go elsewhere.
+// unmet is a claim bound to a promise that this member has and cannot fulfill. The Pod is
+// bound before the disk exists, so the scheduler does not run again for it. Only a new Pod
+// can be scheduled to another member.
 type unmet struct {
 	claim   *corev1.PersistentVolumeClaim
 	problem *mirror.Refusal
-	// timeout of the promise's class; until when the member has time.
+	// timeout is that of the promise's class. until is the member's deadline.
 	timeout time.Duration
 	until   time.Time
-	// others are the cluster IDs of the other members that could take the Pod.
+	// others contains the cluster IDs of the other members that could run the Pod.
 	others []string
 }
 
-// cut is what a time loses at most by being written in whole seconds.
+// cut is the most that a time can lose when it is stored in whole seconds.
 const cut = time.Second
 
 func (o observed) overdue() bool {
 	return o.unmet != nil && !o.now.Before(o.unmet.until) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
 }
 
-// again is when the Pod is to be examined again; 0 for when something changes.
+// again returns when the Pod must be checked again, or 0 if an event enqueues it.
 func (o observed) again() time.Duration {
 	if o.unmet == nil {
 		return 0
@@ -50,16 +50,16 @@ func (o observed) again() time.Duration {
 	return max(0, o.unmet.until.Sub(o.now))
 }
 
-// giveUp fails the Pod. root_pod takes its leaf back, and root_pvc the leaf claim.
+// giveUp fails the Pod. Then root_pod deletes its leaf, and root_pvc deletes the leaf claim.
 func (o observed) giveUp() decision {
 	claim := o.unmet.claim.Name
 	return fail{unmet: claim, status: podstatus.Failed(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
 		"the member does not provision the disk of claim %q: %s. Xylem fails this Pod, so that its owner replaces it and the scheduler can choose another member", claim, o.unmet.problem.Message))}
 }
 
-// unmetOf looks up the promise that keeps a Pod here waiting and that the member
-// cannot keep, if the Pod has an owner that makes it again. As long as it may run
-// nowhere else, it has time. Each Pod has the whole timeout from when it was created.
+// unmetOf returns the promise that keeps a Pod waiting and that the member cannot fulfill. It
+// returns nil if the Pod has no owner that re-creates it. While no other member can run the
+// Pod, the time is extended. Each Pod gets the whole timeout from its creation.
 func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
 	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
@@ -76,7 +76,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 				return nil, err
 			}
 			if len(u.others) == 0 {
-				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // no Node's event brings us back
+				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // no event of a Node enqueues the Pod again
 			}
 			return u, nil
 		}
@@ -84,7 +84,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 	return nil, nil
 }
 
-// unmetBy reads what root_pvc says of a claim.
+// unmetBy evaluates what root_pvc reported on a claim.
 func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
 	class, err := hostclass.Read(hostpv.PromiseClass(promise))
 	if err != nil {
@@ -104,18 +104,18 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// told reports whether the claim says already that Pods of this one's age are given
-// up here: those that were created before all go at once, and also if the manager ends
-// between that record and the Pod's status.
+// told reports whether the claim already records that Pods of this age are given up in this
+// member. Then older Pods fail immediately, and so does this one if the manager ended after
+// it wrote the record and before it wrote the Pod's status.
 func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
 	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
 }
 
-// tried is what the claim is to say when a Pod is given up here; false if it says
-// so. A round ends with the last other member, and also when the scheduler has
-// chosen this one again: the pause after it, which doubles, bounds how many Pods an
-// owner makes in vain.
+// tried returns the record for the claim when a Pod is given up, or false if the claim
+// already has it. A round ends when no other member is left, and also when the scheduler has
+// chosen this one again. The pause after a round doubles each time, which limits how many
+// Pods an owner creates in vain.
 func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
 	if u.told(root, m) {
 		return report.Tried{}, false
@@ -130,7 +130,7 @@ func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.
 	return tried, true
 }
 
-// note records on the claim that the Pod is given up here.
+// note records on the claim that the Pod is given up in this member.
 func (r *reconciler) note(ctx context.Context, o observed) error {
 	tried, news := o.unmet.tried(o.root, r.Member, o.now)
 	if !news {
@@ -145,8 +145,8 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 	return r.Root.AnnotateClaim(ctx, actor, o.unmet.claim, after)
 }
 
-// elsewhere are the cluster IDs of the other members that could take the Pod, all its
-// claims included: without one, making it again is no use.
+// elsewhere returns the cluster IDs of the other members that could run the Pod with all of
+// its claims. Without one, re-creating the Pod does not help.
 func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
 	members, err := index.Members(ctx, r.Host)
 	if err != nil {
@@ -166,8 +166,8 @@ func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string,
 	return others, nil
 }
 
-// needs are what the Pod's claims need of a member: the volumes that they have, and the
-// disks that they are promised.
+// needs returns what the Pod's claims require of a member: access to their volumes, and the
+// class of their promises.
 func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.Request, error) {
 	needs := []placement.Request{{Namespace: root.Namespace}}
 	for p, err := range r.bound(ctx, root) {
@@ -187,7 +187,7 @@ func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.R
 	return needs, nil
 }
 
-// ofUnmet enqueues the Pods here that wait for a promise which cannot be kept.
+// ofUnmet enqueues the Pods in this member that wait for a promise it cannot fulfill.
 func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {

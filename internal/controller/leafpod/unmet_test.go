@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// reads answers live reads from one claim.
+// reads is a reader that returns the same claim for every name.
 type reads struct {
 	client.Reader
 	claim *corev1.PersistentVolumeClaim
@@ -38,16 +38,16 @@ func (r reads) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ 
 
 func TestUnbound(t *testing.T) {
 	for name, tc := range map[string]struct {
-		host   string // whose leaf it is; empty: somebody else's claim
+		host   string // HostID in the leaf's stamp; empty: a foreign claim
 		uid    types.UID
 		volume string
 		want   bool
 	}{
-		"its leaf has a volume":                   {here.HostID, "claim-uid", "pv-1", false},
-		"its leaf has none":                       {here.HostID, "claim-uid", "", true},
-		"the name is taken by the member's own":   {"", "", "pv-1", true},
-		"the name is taken by another host's":     {"other-host", "claim-uid", "pv-1", true},
-		"the name is taken by an earlier claim's": {here.HostID, "earlier-uid", "pv-1", true},
+		"its leaf has a volume":                {here.HostID, "claim-uid", "pv-1", false},
+		"its leaf has none":                    {here.HostID, "claim-uid", "", true},
+		"a claim of the member has the name":   {"", "", "pv-1", true},
+		"another host's leaf has the name":     {"other-host", "claim-uid", "pv-1", true},
+		"an earlier claim's leaf has the name": {here.HostID, "earlier-uid", "pv-1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.volume}}
@@ -57,21 +57,21 @@ func TestUnbound(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Live: reads{claim: leaf}}}
 			unbound, err := r.Proof().Unbound(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}})
 			if err != nil || unbound != tc.want {
-				t.Errorf("unbound is %v (%v), not %v", unbound, err, tc.want)
+				t.Errorf("unbound is %v (%v), want %v", unbound, err, tc.want)
 			}
 		})
 	}
 }
 
-// Whatever the scheduler does, the times between Pods that are failed here grow.
+// The pauses between failed Pods grow, regardless of the scheduler's choice.
 func TestTriedPauses(t *testing.T) {
 	const timeout = 10 * time.Second
 	for name, tc := range map[string]struct {
 		others []string
 		pauses []time.Duration // after each Pod; 0: none
 	}{
-		"another member is left, and is not chosen": {[]string{"id39"}, []time.Duration{0, timeout, 0, 2 * timeout, 0, 4 * timeout}},
-		"all others are gone by then":               {nil, []time.Duration{timeout, 2 * timeout, 4 * timeout}},
+		"another member is left but is not chosen": {[]string{"id39"}, []time.Duration{0, timeout, 0, 2 * timeout, 0, 4 * timeout}},
+		"no other member is left":                  {nil, []time.Duration{timeout, 2 * timeout, 4 * timeout}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{}}}
@@ -86,7 +86,7 @@ func TestTriedPauses(t *testing.T) {
 					pause = time.Unix(tried.Until, 0).Sub(at)
 				}
 				if !news || pause != want {
-					t.Fatalf("Pod %d: news is %v, the pause %s, not %s", i, news, pause, want)
+					t.Fatalf("Pod %d: news is %v, the pause %s, want %s", i, news, pause, want)
 				}
 				text, err := tried.Annotation()
 				if err != nil {
@@ -101,7 +101,7 @@ func TestTriedPauses(t *testing.T) {
 	}
 }
 
-// host is what the host's cache has.
+// host is the host's cache.
 type host struct {
 	client.Reader
 	objects []client.Object
@@ -130,8 +130,8 @@ func (h host) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 	return nil
 }
 
-// Of three members, which ones could take the Pod of the first, which has two claims: "data" is
-// promised a disk, "logs" is bound to whatever the case says.
+// TestElsewhere checks which of three members could run a Pod with two claims. A promise has
+// to provide the disk of "data", and "logs" is bound to the volume of the test case.
 func TestElsewhere(t *testing.T) {
 	const promises = "promises"
 	pinned := func(cluster string) *corev1.PersistentVolume {
@@ -152,14 +152,14 @@ func TestElsewhere(t *testing.T) {
 		cordoned string
 		want []string
 	}{
-		"every other":                              {want: []string{"id39", "id40"}},
-		"not one that is cordoned":                 {cordoned: "cluster39", want: []string{"id40"}},
-		"not one that the class leaves out":        {class: allows("id40"), want: []string{"id40"}},
-		"none that the class allows":               {class: allows(here.ClusterID)},
-		"not one that does not admit it":           {denies: "cluster40", want: []string{"id39"}},
-		"the other claim has its volume here":      {logs: pinned(here.ClusterID)},
-		"the other claim has its volume elsewhere": {logs: pinned("id40"), want: []string{"id40"}},
-		"the other claim's volume goes along":      {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},
+		"every other":                                      {want: []string{"id39", "id40"}},
+		"not a cordoned one":                               {cordoned: "cluster39", want: []string{"id40"}},
+		"not one outside the class's topology":             {class: allows("id40"), want: []string{"id40"}},
+		"the class allows no other":                        {class: allows(here.ClusterID)},
+		"not one that denies the namespace":                {denies: "cluster40", want: []string{"id39"}},
+		"the other claim's volume is in this member":       {logs: pinned(here.ClusterID)},
+		"the other claim's volume is in another member":    {logs: pinned("id40"), want: []string{"id40"}},
+		"the other claim's volume is reachable everywhere": {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: promises}, Provisioner: v1alpha1.ProvisionerName,

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// act takes the step that the plan has for this controller.
+// act takes the plan's step if this controller owns it.
 func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {
 	switch step := plan.By(lifecycle.LeafPV); step {
 	case lifecycle.None:
@@ -52,7 +52,7 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *c
 	return r.Leaf.PatchVolume(ctx, actor, s.Leaf, after, claim)
 }
 
-// report says why a volume is not used: on the claim that it is not used for.
+// report reports why a volume is not used, on the claim that does not use it.
 func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) {
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
@@ -65,9 +65,9 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	}
 }
 
-// adopt makes the host PV of a volume that was given up, for the claim that asks
-// for it: if, by live reads, the claim is the one that was seen and asks for it
-// still, so that the earlier one of its name is gone, and nothing holds the volume.
+// adopt creates the host PV of a released volume for the claim that requests it. Live reads
+// first prove that the claim is unchanged and still requests the volume, so that the earlier
+// claim of its name is gone, and that nothing uses the volume.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
 	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.AsksFor(asking, s.Leaf, r.Member) {
@@ -86,8 +86,8 @@ func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// fulfil records the leaf PV on its promise, if a live read shows that it is there
-// and held: a promise may have had a disk before, which a cache that lags still has.
+// fulfil records the leaf PV on its promise if a live read shows that it exists with policy
+// Retain. A promise may have had a disk before, which a lagging cache still shows.
 func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	_, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		return leaf != nil && leaf.UID == s.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
@@ -103,10 +103,10 @@ func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// create makes the host PV, which binds the root: if no other one may bind it (I3). Its
-// leaf claim may have come after another, whose volume was mirrored a moment ago. One that is
-// made anew, for a claim that names it already, is retained: what an admin had made of the
-// earlier one's policy nobody knows any more.
+// create creates the host PV, which binds the root, if no other host PV may bind it (I3). The
+// volume's leaf claim may have followed another one whose volume was just mirrored. A host PV
+// that is created again for a claim that names it already gets policy Retain, because the
+// policy that an admin may have set on the earlier one is unknown.
 func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	policy := hostpv.Policy(s.Class, s.Policy())
 	if s.Root.Spec.VolumeName != "" {
@@ -137,8 +137,8 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// inTheWay looks at a PV that has the name of a host PV, and was not in the cache. It is either
-// ours, just made, or makes us take another name, once the cache has it.
+// inTheWay handles an existing PV with the name of a host PV that was not in the cache. Either
+// Xylem has just created it, or Xylem selects another name once the cache has it.
 func (r *reconciler) inTheWay(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume, exists error) error {
 	var there corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// creates notes the PVs that are created, and answers reads of them.
+// creates records the created PVs, and serves reads of them.
 type creates struct {
 	client.Client
 	volumes map[string]*corev1.PersistentVolume
@@ -42,15 +42,15 @@ func (c creates) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// taken has the PV that is to be created.
+// taken already has the PV that is to be created.
 type taken struct{ creates }
 
 func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
 }
 
-// A host PV that the cache has not seen yet may be gone before the cache has: no event would
-// come, and the volume would not be mirrored.
+// A host PV that the cache has not seen yet may be deleted before the cache has it. Then no
+// event would come, and the volume would not be mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
 	s := observedOf(t, seen(stamped))
 	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
@@ -68,8 +68,8 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 	}
 }
 
-// The leaf claim is deleted after its volume was mirrored, and before the root is bound;
-// another leaf claim has another volume by the time that the cache shows any of it (I3).
+// The leaf claim is deleted after its volume was mirrored and before the root is bound. Before
+// the cache shows that, another leaf claim has another volume (I3).
 func TestOneHostVolumeForARoot(t *testing.T) {
 	host := creates{volumes: map[string]*corev1.PersistentVolume{}}
 	r := &reconciler{
@@ -89,7 +89,7 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	if len(host.volumes) != 1 || host.volumes["pv-1"] == nil {
 		t.Errorf("host PVs %v", host.volumes)
 	}
-	// An admin deletes the one that has not bound the root: the other may.
+	// An admin deletes the one that has not bound the root, so the other may be created.
 	delete(host.volumes, "pv-1")
 	if err := r.act(t.Context(), second, lifecycle.Next(second)); err != nil || host.volumes["pv-2"] == nil {
 		t.Errorf("host PVs %v, %v", host.volumes, err)

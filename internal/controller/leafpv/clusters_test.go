@@ -30,8 +30,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// cluster has objects, which it shares with its readers as a cache does, and notes the PVs
-// that are written.
+// cluster has objects that it shares with its readers like a cache, and records the written
+// PVs.
 type cluster struct {
 	client.Client
 	objects []client.Object
@@ -95,7 +95,8 @@ func (c *cluster) write(obj client.Object) error {
 	return nil
 }
 
-// clusters are the host and the member that have what is in an observation, and PVs in the way.
+// clusters returns a host and a member with the objects of an observation, and with conflicting
+// PVs.
 func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	t.Helper()
 	host = &cluster{indexes: map[string]client.IndexerFunc{}}
@@ -116,7 +117,7 @@ func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	return host, leaf
 }
 
-// promiseOf is the name of the promise that a claim is bound to; empty if it is bound to none.
+// promiseOf returns the name of the promise to which a claim is bound, or "".
 func promiseOf(root *corev1.PersistentVolumeClaim) string {
 	if root == nil || !hostpv.NamesPromise(root.Spec.VolumeName) {
 		return ""
@@ -136,8 +137,7 @@ func add[T any, P interface {
 	return objects
 }
 
-// observedOf is the observation that the controller takes of such clusters; nil if there is no
-// leaf PV.
+// observedOf returns the controller's observation of these clusters, or nil without a leaf PV.
 func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	t.Helper()
 	host, leaf := clusters(t, s)
@@ -163,7 +163,7 @@ func (c cached) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.cluster.List(ctx, list, opts...)
 }
 
-// controller of two clusters whose caches show what live reads do.
+// controller returns a controller of two clusters whose caches show the live state.
 func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
@@ -174,8 +174,8 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 	}, recorder
 }
 
-// take has the controller act on a plan: it returns the PV that is written, if any, and the
-// events that are emitted.
+// take makes the controller act on a plan. It returns the written PV, if any, and the emitted
+// events.
 func take(t *testing.T, s *volume.Observed, plan lifecycle.Plan) (*corev1.PersistentVolume, []string) {
 	t.Helper()
 	host, leaf := clusters(t, s)

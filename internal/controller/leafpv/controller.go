@@ -29,7 +29,7 @@ const (
 	// Name of the controller.
 	Name  = "leaf_pv"
 	actor = guarded.Actor("leaf-pv")
-	// workers mirror volumes of one member side by side.
+	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
 )
 
@@ -41,7 +41,7 @@ type reconciler struct {
 
 // Options of the controller in all members.
 type Options struct {
-	// Book in which suspicions of orphans are noted.
+	// Book records candidates for orphans.
 	Book *account.Book
 	// Mirrors that were created for claims.
 	Mirrors *account.Mirrors
@@ -68,7 +68,7 @@ func inUse(_ context.Context, _, after client.Object) bool {
 	return ok && pv.DeletionTimestamp == nil && pv.Status.Phase != corev1.VolumeReleased
 }
 
-// Reconcile brings the mirror of one leaf PV a step further.
+// Reconcile takes the next step for the mirror of one leaf PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfLeaf(ctx, request.Name)
 	if err != nil {
@@ -84,7 +84,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 
-// forget which host PV was created for a root that is bound to one, or gone with one.
+// forget drops the record of the host PV that was created for a root, once the root is bound to
+// one or both are gone.
 func (r *reconciler) forget(s *volume.Observed) {
 	switch {
 	case s.Root != nil && s.Root.Spec.VolumeName != "":
@@ -94,18 +95,18 @@ func (r *reconciler) forget(s *volume.Observed) {
 	}
 }
 
-// suspicious reports whether a volume may have no root, by the caches: a reason for a live look
-// at all of them.
+// suspicious reports whether a volume may have no root, according to the caches. Live reads of
+// all volumes must then decide.
 func suspicious(s *volume.Observed, plan lifecycle.Plan) bool {
 	if plan.Phase == lifecycle.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(lifecycle.LeafPV) == lifecycle.None {
 		return true
 	}
-	// It may have been finished for a claim of ours that had been withdrawn.
+	// A provisioner may have finished it for a withdrawn leaf claim.
 	return !s.Ours() && s.Leaf.Spec.ClaimRef != nil &&
 		s.Leaf.Status.Phase == corev1.VolumeReleased && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// consumers are the Pods here that a promise was fulfilled for: they get an event.
+// consumers returns the Pods here for which a promise was fulfilled. They get an event.
 func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolumeClaim) []corev1.Pod {
 	if root == nil {
 		return nil
@@ -127,8 +128,9 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return named(claim.Spec.VolumeName)
 }
 
-// ofHostVolume enqueues the leaf PV that a host PV represents, or, of a promise, those that may
-// fulfil it: the one of its leaf claim, and one that was made before that claim was lost.
+// ofHostVolume enqueues the leaf PV that a host PV represents. For a promise, it enqueues those
+// that may fulfill it: that of its leaf claim, and one that was created before that claim was
+// lost.
 func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.CSI == nil {
@@ -142,8 +144,8 @@ func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reco
 	return named(leaf)
 }
 
-// made enqueues the volumes that were made for a root: that of its leaf claim, and those that have
-// its stamp.
+// made enqueues the volumes that were created for a root: that of its leaf claim, and those
+// with its stamp.
 func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid types.UID) []reconcile.Request {
 	found := r.ofLeafClaim(ctx, root)
 	volumes, err := index.VolumesOfRoot(ctx, r.Cache, uid)
@@ -156,18 +158,18 @@ func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid ty
 	return found
 }
 
-// ofEnd enqueues what was made for a claim that is gone.
+// ofEnd enqueues the volumes that were created for a deleted claim.
 func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
 	return r.made(ctx, client.ObjectKeyFromObject(root), root.GetUID())
 }
 
-// ofRootClaim wakes the leaf PV of the leaf claim of that name, and the one that
-// the root asks for.
+// ofRootClaim enqueues the leaf PV of the leaf claim of that name, and the one that the root
+// requests.
 func (r *reconciler) ofRootClaim(ctx context.Context, root client.Object) []reconcile.Request {
 	return append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)
 }
 
-// ofLeafClaim wakes the volume that a leaf claim names.
+// ofLeafClaim enqueues the volume that a leaf claim names.
 func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	var leaf corev1.PersistentVolumeClaim
 	if err := r.Cache.Get(ctx, key, &leaf); err != nil {
@@ -176,8 +178,8 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) 
 	return named(leaf.Spec.VolumeName)
 }
 
-// asking enqueues the volumes that claims of a class ask for by name: with it, they may have
-// them.
+// asking enqueues the volumes that claims of a class request by name, because the claims may
+// adopt them only with the class.
 func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcile.Request {
 	var found []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {

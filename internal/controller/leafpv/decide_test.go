@@ -34,9 +34,8 @@ var (
 	now  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
 
-// seen is what the host and the member have: a leaf claim of ours that the member has just
-// bound, its PV as the member's provisioner made it. What follows from other fields is set by
-// observe.
+// seen returns an observation: one of Xylem's leaf claims that the member has just bound, and
+// its PV as the member's provisioner created it. observe sets dependent fields.
 func seen(change ...func(*volume.Observed)) *volume.Observed {
 	root := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
@@ -75,7 +74,7 @@ func stamped(s *volume.Observed) {
 	}
 }
 
-// mirrored: the host PV is there and bound to the root.
+// mirrored: the host PV exists and is bound to the root.
 func mirrored(s *volume.Observed) {
 	stamped(s)
 	s.Host = hostpv.Mirror(s.Leaf, s.Root, deletes, here)
@@ -84,8 +83,8 @@ func mirrored(s *volume.Observed) {
 	s.Root.Spec.VolumeName = s.Host.Name
 }
 
-// recreated: the member has another leaf PV of that name, for the leaf claim, and the root
-// is bound to the host PV that represents the earlier one.
+// recreated: the member has another leaf PV of that name for the leaf claim. The root is bound
+// to the host PV that represents the earlier one.
 func recreated(s *volume.Observed) {
 	fresh := s.Leaf.DeepCopy()
 	mirrored(s)
@@ -109,7 +108,7 @@ func suffixTaken(s *volume.Observed) { s.SuffixTaken = true }
 
 var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
 
-// dropped: neither root nor leaf claim is there any more.
+// dropped: root and leaf claim are gone.
 func dropped(s *volume.Observed) {
 	stamped(s)
 	noClaim(s)
@@ -117,7 +116,7 @@ func dropped(s *volume.Observed) {
 	s.Leaf.Status.Phase = corev1.VolumeReleased
 }
 
-// asks: a claim of the root's name asks for the volume, and an admin lets it.
+// asks: a claim of the root's name requests the volume, and an admin allows it.
 func asks(s *volume.Observed) {
 	s.Rules = adopting("pv-1")
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: v1alpha1.ProvisionerName, ReclaimPolicy: ptr.To(deletes)}
@@ -145,7 +144,7 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-// hostClaim is the claim that the host PV is for.
+// hostClaim sets the claim of the host PV.
 func hostClaim(uid types.UID, phase corev1.PersistentVolumePhase) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Host.Status.Phase = uid, phase }
 }
@@ -166,7 +165,7 @@ func boundTo(name string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Root.Spec.VolumeName = name }
 }
 
-// claimMadeAnew: the leaf claim was lost and made again for the same volume.
+// claimMadeAnew: the leaf claim was lost and re-created for the same volume.
 func claimMadeAnew(s *volume.Observed) {
 	s.Claim.UID, s.Claim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
 	s.Leaf.Status.Phase = corev1.VolumeReleased
@@ -187,23 +186,23 @@ func boundAgain(s *volume.Observed) {
 	s.Root.UID, s.Host.Spec.ClaimRef.UID = "newer-uid", "newer-uid"
 }
 
-// What becomes of a leaf PV, in the terms of the table.
+// result is what happens to a leaf PV, in the terms of the table.
 type result struct {
 	Step lifecycle.Step
-	// Of the object that is written: name, policy, claimRef's UID, the root's UID in its
-	// stamp, and whether our finalizer is its only one.
+	// Fields of the written object: name, policy, claimRef's UID, the root's UID in its stamp, and
+	// whether Xylem's finalizer is its only one.
 	Name             string
 	Policy           corev1.PersistentVolumeReclaimPolicy
 	ClaimOf, StampOf types.UID
 	Finalizer        bool
-	// Told is the reason, and Event what is emitted, if nothing is written.
+	// Told is the reason, and Event the emitted event, if nothing is written.
 	Told, Event string
 	Orphan      bool
-	// By is another controller, which has the step before this one.
+	// By is another controller, which owns the step before this one.
 	By lifecycle.Owner
 }
 
-// of is what the controller does by a plan.
+// of returns what the controller does for a plan.
 func of(t *testing.T, s *volume.Observed, plan lifecycle.Plan) result {
 	t.Helper()
 	pv, emitted := take(t, s, plan)
@@ -320,7 +319,7 @@ func TestNext(t *testing.T) {
 		"a surplus whose leaf claim is gone is still reported (I1)":                       {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
 		"a stamped volume, the root is bound to another one (I1)":                         {seen(stamped, noClaim, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 
-		// Another claim of the root's name asks for the volume that was let go of.
+		// Another claim of the root's name requests the released volume.
 		"an admin lets it: its host PV is made, with policy Retain":     {seen(dropped, asks), adopted},
 		"an admin does not let it: an orphan (I8)":                      {seen(dropped, asks, notAllowed), orphan},
 		"it is not placed here yet (I3)":                                {seen(dropped, asks, askedIn("")), orphan},
@@ -416,7 +415,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// copied is an observation with copies of its volumes.
+// copied returns an observation with copies of its volumes.
 func copied(s *volume.Observed) *volume.Observed {
 	c := *s
 	c.Leaf, c.Host, c.Promise = s.Leaf.DeepCopy(), s.Host.DeepCopy(), s.Promise.DeepCopy()
@@ -434,7 +433,7 @@ func registeredAs(name string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Labels[v1alpha1.LabelCluster] = name }
 }
 
-// letGo: the cluster was deregistered, and registered again.
+// letGo: the cluster was deregistered and registered again.
 func letGo(s *volume.Observed) {
 	s.Host.Finalizers = nil
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
@@ -450,8 +449,8 @@ func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
 	}
 }
 
-// Of the leaf PV nothing changes but the stamp, the policy and what it was: the
-// annotations of the member's provisioner stay.
+// The leaf PV changes only in its stamp, policy and original policy. The annotations of the
+// member's provisioner stay.
 func TestStampChangesNothingElse(t *testing.T) {
 	s := observedOf(t, seen(func(s *volume.Observed) {
 		s.Leaf.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com"}
@@ -502,7 +501,7 @@ func TestSuspicious(t *testing.T) {
 	}
 }
 
-// The orphan tracker looks again when a volume loses its root, and when it is gone then.
+// The orphan tracker checks a volume when it loses its root, and again when it is gone.
 func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	host, leaf := clusters(t, seen(stamped, rootGone))
 	r, _ := controller(here, host, leaf)
@@ -529,7 +528,7 @@ func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	reconciled(false)
 }
 
-// adopting are the rules of a registration by which an admin lets a claim have a volume.
+// adopting returns rules of a registration in which an admin allows a claim to adopt a volume.
 func adopting(volume string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }

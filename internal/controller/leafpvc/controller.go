@@ -25,7 +25,7 @@ const (
 	// Name of the controller.
 	Name  = "leaf_pvc"
 	actor = guarded.Actor("leaf-pvc")
-	// workers carry statuses of one member up side by side.
+	// workers is the number of statuses of one member that are mirrored concurrently.
 	workers = 4
 )
 
@@ -36,8 +36,8 @@ type reconciler struct {
 
 // Options of the controller in all members.
 type Options struct {
-	// Passages end when root and leaf are observed to be bound, which is observed here
-	// before any queue.
+	// Passages measures latencies. This controller's event handlers record that root and leaf were
+	// observed to be bound, before any queue.
 	Passages *account.Passages
 }
 
@@ -52,8 +52,8 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofStatus: of a claim, its volume, its request and its status count, and which classes of the
-// host the leaf's volume attributes are.
+// ofStatus is Concerns for claims: their volume, request, status, and the host's names of their
+// volume attributes classes.
 func ofStatus(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
@@ -62,7 +62,7 @@ func ofStatus(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 
-// ofLeafVolume: of a host PV, the leaf PV that it represents counts, and its claim.
+// ofLeafVolume is Concerns for host PVs: the leaf PV that they represent, and their claim.
 var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) volume {
 	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
 	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
@@ -73,7 +73,8 @@ type volume struct {
 	uid, claim    types.UID
 }
 
-// ofLeaf enqueues the root of a leaf claim that is Bound: before, its status is not carried up.
+// ofLeaf enqueues the root of a leaf claim that is Bound. Before that, its status is not
+// mirrored.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	leaf, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || leaf.Status.Phase != corev1.ClaimBound {
@@ -97,8 +98,8 @@ func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.
 	return member.SameKey(ctx, obj)
 }
 
-// ofClaimRef enqueues the claim that a host PV is for: its volume may be seen after
-// the claim was observed to be bound to it.
+// ofClaimRef enqueues the claim of a host PV, because the cache may show its volume after the
+// claim.
 func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
@@ -110,7 +111,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// Reconcile brings the status of one root claim up to date.
+// Reconcile updates the status of one root claim.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 	if err != nil || root == nil {
@@ -130,8 +131,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
 }
 
-// mirrors reports whether the root is bound to the mirror of the leaf's volume:
-// the status of a surplus leaf is nothing to show.
+// mirrors reports whether the root is bound to the mirror of the leaf's volume. The status of a
+// surplus leaf is not mirrored.
 func (r *reconciler) mirrors(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName == "" || leaf.Spec.VolumeName == "" || root.Status.Phase != corev1.ClaimBound || leaf.Status.Phase != corev1.ClaimBound {
 		return false, nil

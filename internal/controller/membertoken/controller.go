@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name = "member_token"
 
 	actor = guarded.Actor("member-token")
 
-	// DefaultAfter is the share of a token's life after which it is renewed: with
-	// jitter between a third and a half of it, roughly. What is left is the time that
-	// failures may take.
+	// DefaultAfter is the share of a token's lifetime after which it is renewed. With jitter,
+	// this is roughly between a third and a half of the lifetime. The rest is left for
+	// retries.
 	DefaultAfter = 0.35
-	// MaxAfter leaves some time for failures even with the most jitter.
+	// MaxAfter leaves time for retries even with the maximum jitter.
 	MaxAfter = 0.6
 
-	// look is how often the Secret, in the cache, is examined for changes.
+	// look is how often the cached Secret is checked.
 	look = 20 * time.Second
-	// soon is when the Link is seen to have the token that was written.
+	// soon is the pause after a write, until the Link uses the new token.
 	soon = time.Second
-	// firstRetry and lastRetry bound the pauses after failures.
+	// firstRetry and lastRetry bound the pause after a failure.
 	firstRetry = 10 * time.Second
 	lastRetry  = 5 * time.Minute
 	// callTimeout bounds a renewal.
 	callTimeout = 30 * time.Second
 )
 
-// Credentials are a Link's.
+// Credentials reads, requests and verifies the token of a Link.
 type Credentials interface {
 	Token() string
 	Now() time.Time
@@ -53,11 +53,11 @@ type Credentials interface {
 	Report(renewal *member.TokenRenewal)
 }
 
-// Options of the controller.
+// Options configures the controller.
 type Options struct {
-	// Namespace of the Secrets.
+	// Namespace is where the Secrets are.
 	Namespace string
-	// After is the share of a token's life after which it is renewed.
+	// After is the share of a token's lifetime after which it is renewed.
 	After float64
 }
 
@@ -102,16 +102,16 @@ func (r *renewer) run(ctx context.Context) error {
 	}
 }
 
-// turn looks once, and says when to look again.
+// turn checks the token once and returns the pause until the next check.
 func (r *renewer) turn(ctx context.Context) time.Duration {
-	// From the cache, unless something is to be done: that may not show yet what was
-	// written last.
+	// Read from the cache first. If a renewal is due, read again live, because the cache may
+	// not contain the last write yet.
 	seen, err := r.observe(ctx, r.cached)
 	if _, is := decide(seen.observed).(renew); is && err == nil {
 		seen, err = r.observe(ctx, r.live)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "check whether the token is due for renewal", "cluster", r.registration)
+		ctrl.LoggerFrom(ctx).Error(err, "could not check whether the token is due for renewal", "cluster", r.registration)
 		return look
 	}
 	switch d := decide(seen.observed).(type) {
@@ -131,7 +131,7 @@ func (r *renewer) turn(ctx context.Context) time.Duration {
 	return look
 }
 
-// sight is what was seen of a registration.
+// sight is what observe read for a registration.
 type sight struct {
 	observed
 	registered *v1alpha1.ClusterRegistration
@@ -171,7 +171,7 @@ func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration 
 	return r.backoff.Step()
 }
 
-// replace asks for a token, verifies it, and writes it into the Secret as it was read.
+// replace requests a token, verifies it, and writes it to the Secret if that has not changed.
 func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (time.Time, error) {
 	token, err := r.credentials.Request(ctx, actor, d.token, d.lifetime)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	return said.Expires, nil
 }
 
-// reason of a failure, and what to do about it.
+// reason returns the text of a failure and what to do about it.
 func reason(err error) string {
 	var p *access.Problem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {

@@ -12,36 +12,36 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// jitter is by how much of the time until a renewal that may be put off, so that not
-// all members' tokens are renewed at once.
+// jitter is the maximum delay of a renewal, as a fraction of the time until it is due. It
+// keeps the tokens of all members from being renewed at the same time.
 const jitter = 0.4
 
-// observed is what a decision is taken on.
+// observed is the input of decide.
 type observed struct {
 	registration string
-	// secret of the registration, nil if it is gone.
+	// secret is the Secret of the registration, or nil if it does not exist.
 	secret *corev1.Secret
-	// using is the token that the Link has.
+	// using is the token that the Link uses.
 	using string
-	// now by the member's clock.
+	// now is the current time according to the member's clock.
 	now time.Time
-	// after is the share of a token's life that passes before it is renewed.
+	// after is the share of a token's lifetime after which it is renewed.
 	after float64
 }
 
-// decision is one of those below.
+// decision is one of the types below.
 type decision interface{ decision() }
 
 type (
-	// leave: no renewal is requested.
+	// leave means that the Secret does not request renewal.
 	leave struct{}
-	// refuse: it is requested, and cannot be done.
+	// refuse means that the requested renewal is not possible.
 	refuse struct{ why string }
-	// follow: the Link is about to be given the Secret's token.
+	// follow means that the Link does not use the Secret's token yet.
 	follow struct{}
-	// hold: the token is fresh for so long.
+	// hold means that the renewal is not due yet. left is the time until then.
 	hold struct{ left time.Duration }
-	// renew: now.
+	// renew means that the renewal is due.
 	renew struct {
 		token    access.Token
 		lifetime time.Duration
@@ -54,7 +54,6 @@ func (follow) decision() {}
 func (hold) decision()   {}
 func (renew) decision()  {}
 
-// decide is pure.
 func decide(o observed) decision {
 	if o.secret == nil {
 		return leave{}
@@ -65,10 +64,10 @@ func decide(o observed) decision {
 	}
 	lifetime, err := time.ParseDuration(asked)
 	if err != nil || lifetime < time.Second {
-		return refuse{fmt.Sprintf("its annotation %s=%s is no duration. Use one such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
+		return refuse{fmt.Sprintf("its annotation %s=%s is not a valid duration. Use one such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
 	}
 	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return refuse{fmt.Sprintf("it lacks the label %s=%s, without which the manager does not write to it. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
+		return refuse{fmt.Sprintf("it lacks the label %s=%s, which the manager requires for writes. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
 	}
 	raw := access.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
 	if raw != o.using {
@@ -76,7 +75,7 @@ func decide(o observed) decision {
 	}
 	token, ok := access.ParseToken(raw)
 	if !ok {
-		return refuse{"its kubeconfig has no service account token that expires. Run `kubectl xylem register` again"}
+		return refuse{"its kubeconfig does not contain a service account token that expires. Run `kubectl xylem register` again"}
 	}
 	if left := due(o.registration, token, o.after).Sub(o.now); left > 0 {
 		return hold{left}
@@ -84,24 +83,23 @@ func decide(o observed) decision {
 	return renew{token: token, lifetime: lifetime}
 }
 
-// due is when a token is renewed: after a share of its life, and up to jitter of that
-// share later. The same for the same token, whenever it is asked.
+// due returns when a token is renewed: after a share of its lifetime plus jitter. The result
+// depends only on its arguments.
 func due(registration string, token access.Token, after float64) time.Time {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // it never fails
+	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // never fails
 	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
 
-// lasting sees that a new token is better than the one before: else the member, which
-// says when tokens begin and end, and what its clock says, could have one renewed on
-// and on.
+// lasting returns an error if a new token is no improvement. The member determines the times
+// in the token and its own clock, so it could otherwise make the manager renew continuously.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
-		return fmt.Errorf("the member issued a token that is valid no longer than the present one, until %s", token.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the member issued a token that does not expire later than the current one: it expires at %s", token.Expires.UTC().Format(time.RFC3339))
 	}
 	if !due(registration, token, after).After(now) {
-		return fmt.Errorf("the member issued a token that is due for renewal at once: of %s to %s, by its own clock %s",
+		return fmt.Errorf("the member issued a token that is already due for renewal: valid from %s to %s, and its clock shows %s",
 			token.Issued.UTC().Format(time.RFC3339), token.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -48,19 +48,19 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secret *corev1.Secret
 		using  string
-		after  time.Duration // it was issued
+		after  time.Duration // since it was issued
 		want   decision
 	}{
-		"no Secret":        {nil, fresh, 0, leave{}},
-		"nobody asked":     {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
-		"it is fresh":      {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
-		"it is due":        {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
-		"it has expired":   {secret(fresh), fresh, 2 * day, renew{said, day}},
-		"the link follows": {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
-		"a certificate":    {secret(""), "", 0, refuse{}},
-		"an opaque token":  {secret("abc"), "abc", 0, refuse{}},
-		"no duration":      {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
-		"somebody else's":  {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
+		"no Secret":                   {nil, fresh, 0, leave{}},
+		"renewal not requested":       {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
+		"it is fresh":                 {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
+		"it is due":                   {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
+		"it has expired":              {secret(fresh), fresh, 2 * day, renew{said, day}},
+		"the link uses another token": {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
+		"a certificate":               {secret(""), "", 0, refuse{}},
+		"an opaque token":             {secret("abc"), "abc", 0, refuse{}},
+		"an invalid duration":         {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
+		"a foreign Secret":            {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(observed{registration: "cluster38", secret: tc.secret, using: tc.using, now: issued.Add(tc.after), after: 0.5})
@@ -74,8 +74,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Between a third and a half of a token's life, whatever that is, spread over the
-// members and over renewals, and the same whenever it is asked.
+// due is between a third and a half of any lifetime, differs between members and renewals,
+// and is deterministic.
 func TestDue(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
 		at := map[time.Time]bool{}
@@ -84,7 +84,7 @@ func TestDue(t *testing.T) {
 			name := fmt.Sprintf("cluster%d", i)
 			when := due(name, said, DefaultAfter)
 			if share := float64(when.Sub(issued)) / float64(life); share < 0.35 || share > 0.491 {
-				t.Errorf("%s of %s is due after %v of its life", name, life, share)
+				t.Errorf("%s with a lifetime of %s is due after a share of %v", name, life, share)
 			}
 			if again := due(name, said, DefaultAfter); again != when {
 				t.Errorf("%s is due at %s, then at %s", name, when, again)
@@ -92,12 +92,12 @@ func TestDue(t *testing.T) {
 			at[when] = true
 		}
 		if len(at) < 45 {
-			t.Errorf("of 50 tokens with a life of %s, only %d are due at times of their own", life, len(at))
+			t.Errorf("50 tokens with a lifetime of %s are due at only %d different times", life, len(at))
 		}
 	}
 }
 
-// A member that lies about times does not set the pace.
+// A member that lies about times cannot make the manager renew continuously.
 func TestLasting(t *testing.T) {
 	at := func(from, to time.Duration) access.Token {
 		return access.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
@@ -108,11 +108,11 @@ func TestLasting(t *testing.T) {
 		now   time.Time
 		want  bool
 	}{
-		"a good one":             {at(12*time.Hour, 36*time.Hour), now, true},
-		"a shorter one":          {at(12*time.Hour, 26*time.Hour), now, true},
-		"expires with the other": {at(12*time.Hour, day), now, false},
-		"issued long ago":        {at(-100*day, 36*time.Hour), now, false},
-		"the clock is far ahead": {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
+		"a valid one":                     {at(12*time.Hour, 36*time.Hour), now, true},
+		"a shorter one":                   {at(12*time.Hour, 26*time.Hour), now, true},
+		"expires at the same time":        {at(12*time.Hour, day), now, false},
+		"issued long ago":                 {at(-100*day, 36*time.Hour), now, false},
+		"the member's clock is far ahead": {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := lasting("cluster38", tc.token, before, tc.now, DefaultAfter); (err == nil) != tc.want {

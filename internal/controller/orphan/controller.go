@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// DefaultInterval between two accounts of a member that nothing asked for.
+	// DefaultInterval is the interval of accounts of a member if nothing triggers one.
 	DefaultInterval = 10 * time.Minute
-	// shortest is the least pause between two accounts. Where they take long, it is
-	// share times as long as the last one took, up to longest: a member's API server
-	// has other things to do than to be listed.
+	// shortest is the minimum pause between two accounts. The pause is share times the duration of
+	// the last account, up to longest, to limit the load of lists on a member's API server.
 	shortest = 5 * time.Second
 	share    = 5
 	longest  = time.Minute
-	// again is the pause after an account that failed.
+	// again is the pause after a failed account.
 	again = 30 * time.Second
-	// patience bounds one account: 50,000 volumes are a hundred pages.
+	// patience bounds one account. 50,000 volumes are a hundred pages.
 	patience = 5 * time.Minute
 )
 
-// Options of the accounts of all members.
+// Options are the options of all members' accounts.
 type Options struct {
-	// Book that they are entered into.
+	// Book receives the accounts.
 	Book *account.Book
-	// Interval between two that nothing asked for.
+	// Interval of accounts if nothing triggers one.
 	Interval time.Duration
 	// Namespace of the manager in the host, where its records are.
 	Namespace string
@@ -42,7 +41,7 @@ type sweeper struct {
 	clock clock.Clock
 }
 
-// Setup has a member's volumes accounted for while its link lives.
+// Setup adds the accounts of a member's volumes to its link.
 func Setup(link *member.Link, o Options) error {
 	s := &sweeper{Link: link, Options: o, clock: clock.RealClock{}}
 	suspicions := o.Book.Suspicions(link.Registration)
@@ -53,8 +52,8 @@ func Setup(link *member.Link, o Options) error {
 	return nil
 }
 
-// run accounts for the member at once, at intervals, and when there is a
-// suspicion, until the link ends: nothing is known then.
+// run makes accounts of the member immediately, at intervals, and when there are candidates,
+// until the link ends. Then the orphans are unknown.
 func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 	defer func() {
 		account.UncountOrphans(s.Registration)

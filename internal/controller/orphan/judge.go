@@ -14,49 +14,46 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// volume has the facts of a leaf PV that decide whether it is an orphan.
+// volume has the facts about a leaf PV that determine whether it is an orphan.
 type volume struct {
 	name string
 	uid  types.UID
-	// origin is the root that it was created for: by its own stamp if stamped, else
-	// by that of the leaf claim it is bound to, or by the record of those withdrawn.
+	// origin is the root for which it was created: from its own stamp if stamped, or else from
+	// that of its leaf claim, or from the record of withdrawn claims.
 	origin  mirror.Origin
 	stamped bool
-	// withdrawn: it is not stamped, and was created for a leaf claim that was
-	// withdrawn; its policy keeps it.
+	// withdrawn: it has no stamp, was created for a withdrawn leaf claim, and its policy keeps it.
 	withdrawn bool
 }
 
-// evidence is all that was read, live.
+// evidence is the result of all live reads.
 type evidence struct {
 	member mirror.Member
-	// mirrors are the host PVs, by the UIDs of the leaf PVs that they represent.
+	// mirrors are the host PVs by the UIDs of the leaf PVs that they represent.
 	mirrors map[types.UID]mirrorOf
-	// promised are the claims, by UID, for which the member is to have a volume: bound
-	// to a promise without a disk.
+	// promised are the claims, by UID, that are bound to the member's promises without a disk.
 	promised map[types.UID]bool
-	// lost are the promises, by name, that roots are bound to and the host lacks.
+	// lost are the promises, by name, to which roots are bound and that the host does not have.
 	lost map[string]bool
 	// roots are the host's claims in the namespaces of the volumes that need one.
 	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
-	// suspended: nothing may be destroyed at present, so that what would be on its
-	// way out stays.
+	// suspended: destruction is suspended, so volumes that would be deleted stay.
 	suspended bool
 }
 
-// owners tell whose a leaf PV is.
+// owners identifies the root of a leaf PV.
 type owners struct {
 	hostID string
-	// claims of the member that carry our stamp, by UID; and those that were
-	// withdrawn while a provisioner may have been at work.
+	// claims are the member's claims with this host's stamp, by UID. withdrawn are those that were
+	// withdrawn while a provisioner may have been creating a volume.
 	claims    map[types.UID]mirror.Origin
 	withdrawn map[types.UID]account.Withdrawn
 }
 
-// volume is a leaf PV as it is judged; false if it is none of Xylem's, or on its way
-// out. Whose a PV without a stamp is, the UID in its claimRef tells, which the
-// member's API server gave to a claim that we made: never a name or a namespace,
-// which others there can have as well (I4, I8).
+// volume returns the facts about a leaf PV, or false if it is not Xylem's or is being deleted.
+// For a PV without a stamp, the UID in its claimRef counts, which the member's API server
+// assigned to a claim that Xylem created. Names and namespaces do not count, because others in
+// the member can use them too (I4, I8).
 func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	v := volume{name: pv.Name, uid: pv.UID}
 	if pv.DeletionTimestamp != nil {
@@ -85,26 +82,25 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	return v, true
 }
 
-// mirrorOf is what a host PV says of the leaf PV that it represents.
+// mirrorOf has a host PV's record of its leaf PV.
 type mirrorOf struct {
 	name string
 	// leaf is the name of the leaf PV.
 	leaf string
-	// released from its claim, says the host's PV controller; claim is its UID.
+	// released: the host's PV controller reports that the claim is gone. claim is the claim's UID.
 	released bool
 	claim    types.UID
 }
 
-// needsRoot reports whether the volume's root claim has to be read to judge it.
-// A host PV that was released may be the second one of a claim that lives.
+// needsRoot reports whether the volume's root claim must be read. A Released host PV may be the
+// second one of an existing claim.
 func (e evidence) needsRoot(v volume) bool {
 	m, mirrored := e.mirrors[v.uid]
 	return !mirrored || m.released
 }
 
-// judge reports why a leaf volume is an orphan; nil if it is none: a PV of the host
-// represents it (of a living claim, or kept as released), or it is on its way
-// into one, or out.
+// judge returns why a leaf volume is an orphan. It returns nil if a host PV represents it (of
+// an existing claim, or kept as Released), or if it is about to be mirrored or deleted.
 func (e evidence) judge(v volume) *account.Orphan {
 	if !e.needsRoot(v) || v.stamped && e.promised[v.origin.UID] {
 		return nil // the latter is about to fulfil its promise
@@ -135,8 +131,8 @@ func (e evidence) judge(v volume) *account.Orphan {
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
 }
 
-// elsewhere reports why the volume of a living root is not its: I3. A root that is
-// neither bound nor placed is placed where its volume is.
+// elsewhere returns why the volume of an existing root is not the root's (I3). A root that is
+// neither bound nor placed will be placed where its volume is.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
@@ -148,7 +144,7 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 }
 
 // recreated reports whether the host PV of that name represents an earlier leaf PV of this
-// name: the volume may be the claim's own disk, which leaf_pv reports.
+// name. The volume may be the claim's own disk, which leaf_pv reports.
 func (e evidence) recreated(v volume, host string) bool {
 	for _, m := range e.mirrors {
 		if m.name == host && m.leaf == v.name {
@@ -158,8 +154,8 @@ func (e evidence) recreated(v volume, host string) bool {
 	return false
 }
 
-// promises reports whether a volume name is that of a claim's promise, and no other
-// volume has fulfilled that. One of an earlier claim, that it used again, is lost.
+// promises reports whether a volume name is that of a claim's promise that no other volume
+// fulfills. A promise of an earlier claim that is used again counts if it is lost.
 func (e evidence) promises(name string, claim types.UID) bool {
 	if e.lost[name] {
 		return true
@@ -175,7 +171,7 @@ func (e evidence) promises(name string, claim types.UID) bool {
 	return true
 }
 
-// judged are the orphans among volumes, by name.
+// judged returns the orphans among the volumes, by name.
 func (e evidence) judged(volumes []volume) []account.Orphan {
 	var found []account.Orphan
 	for _, v := range volumes {

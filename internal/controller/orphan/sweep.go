@@ -18,9 +18,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// sweep reads both sides, live, and judges. The member is read first: what comes
-// into being in between has its root by the time that the host is read. Any list
-// that fails, or expires between two pages, is no list.
+// sweep reads both sides live, and judges the volumes. It reads the member first, so that the
+// root of a volume created in between exists when it reads the host. If a list fails or expires
+// between two pages, sweep fails.
 func (s *sweeper) sweep(ctx context.Context) ([]account.Orphan, error) {
 	claims, err := s.leafClaims(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *sweeper) sweep(ctx context.Context) ([]account.Orphan, error) {
 	return s.confirmed(ctx, e.judged(volumes))
 }
 
-// lost are the promises, by name, that the roots of volumes are bound to, having used
-// those of earlier claims again, and that the host lacks.
+// lost returns the promises, by name, to which the volumes' roots are bound because they use
+// those of earlier claims again, and that the host does not have.
 func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range volumes {
@@ -65,7 +65,7 @@ func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[s
 	return lost, nil
 }
 
-// leafClaims are the origins of the member's claims that carry our stamp, by UID.
+// leafClaims returns the origins of the member's claims with this host's stamp, by UID.
 func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var list corev1.PersistentVolumeClaimList
@@ -82,9 +82,9 @@ func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, 
 	return origins, nil
 }
 
-// withdrawn are the leaf claims that were withdrawn while a provisioner may have
-// been at work: as the host's record of the member has them, and as the fence in the
-// member does, which a restore of the host leaves alone.
+// withdrawn returns the leaf claims that were withdrawn while a provisioner may have been
+// creating a volume, from the host's record of the member, and from the fence in the member,
+// which a restore of the host does not change.
 func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdrawn, error) {
 	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: hostrecord.Name(s.ClusterID)})
 	if err != nil {
@@ -110,8 +110,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 	return claims, nil
 }
 
-// volumes are the member's PVs that are of this host, those that are being
-// deleted excepted.
+// volumes returns the member's PVs of this host, except those that are being deleted.
 func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 	var volumes []volume
 	var list corev1.PersistentVolumeList
@@ -128,8 +127,8 @@ func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 	return volumes, nil
 }
 
-// mirrors are the host's PVs whose leaf PV is in the member, by its UID; promised
-// the claims of promises that the member has, without a disk.
+// mirrors returns the host PVs whose leaf PV is in the member, by its UID, and the claims of
+// the member's promises without a disk.
 func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[types.UID]bool, error) {
 	mirrors, promised := map[types.UID]mirrorOf{}, map[types.UID]bool{}
 	var list corev1.PersistentVolumeList
@@ -157,8 +156,7 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 	return mirrors, promised, nil
 }
 
-// roots are the host's claims in the namespaces of the volumes that need one to
-// be judged.
+// roots returns the host's claims in the namespaces of the volumes that need one.
 func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[types.NamespacedName]*corev1.PersistentVolumeClaim, error) {
 	roots := map[types.NamespacedName]*corev1.PersistentVolumeClaim{}
 	read := map[string]struct{}{}
@@ -181,8 +179,8 @@ func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[
 	return roots, nil
 }
 
-// confirmed are the orphans that are still there: what was deleted in order while
-// the lists were read had its root gone with it.
+// confirmed returns the orphans that still exist. A volume that was deleted as usual while the
+// lists were read may have lost its root first.
 func (s *sweeper) confirmed(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
 	var there []account.Orphan
 	for _, o := range found {

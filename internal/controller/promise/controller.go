@@ -30,21 +30,21 @@ const (
 	// Name of the controller.
 	Name  = "promise"
 	actor = guarded.Actor("promise")
-	// workers promise side by side; a promise is one write, and no more than these are
-	// under way at a time (guarded.Root).
+	// workers is the number of concurrent reconciles. A promise is one write, and guarded.Root
+	// limits the number of concurrent writes to the same value.
 	workers = 4
-	// underWay is how long nothing is said of a disk that is not there yet: if there is
-	// a Pod for it, it mostly is then, and each report before that costs a write.
+	// underWay is how long a missing disk is not reported. With a Pod, it usually exists by then,
+	// and each earlier report would cost a write.
 	underWay = 5 * time.Second
 )
 
-// Reconciler makes promises to claims.
+// Reconciler creates promises for claims.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
 	// Recorder of events on claims.
 	Recorder events.EventRecorder
-	// Clock dates conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile brings the promise of one claim a step further.
+// Reconcile takes the next step for the promise of one claim.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	case create:
 		err := r.root.Create(ctx, actor, d.promise)
 		if apierrors.IsAlreadyExists(err) {
-			return nil // seen by the cache before long: its name has the claim's UID
+			return nil // The cache will show it soon, because its name has the claim's UID.
 		}
 		return err
 	case show:
@@ -118,10 +118,10 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// pause before a claim is examined because it, or its promise, has changed: none if
-// there is something to be created, or to be reported permanently or bad, or was until now. A
-// claim that waits is written to by others too: a look then would be one in the middle
-// of its being bound.
+// pause returns the delay until a claim is reconciled after it or its promise has changed. It
+// is 0 if something must be created, or if a permanent or bad state must be reported or was
+// reported until now. Others write to a waiting claim too, so an earlier reconcile would fall
+// between the writes of its binding.
 func pause(before, after client.Object) time.Duration {
 	if after == nil || asks(before, after) || telling(before) || telling(after) {
 		return 0
@@ -129,7 +129,7 @@ func pause(before, after client.Object) time.Duration {
 	return underWay
 }
 
-// asks reports whether a claim asks for a promise that it did not ask for before.
+// asks reports whether a claim requests a promise that it did not request before.
 func asks(before, after client.Object) bool {
 	claim, ok := after.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName != "" {
@@ -139,8 +139,8 @@ func asks(before, after client.Object) bool {
 	return !ok || hostclass.NameOf(was) != hostclass.NameOf(claim)
 }
 
-// telling reports whether a state of a claim or of a promise says more than that
-// something is under way; nil says nothing.
+// telling reports whether the state of a claim or a promise, which may be nil, is more than a
+// state in progress.
 func telling(state client.Object) bool {
 	switch o := state.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -151,7 +151,7 @@ func telling(state client.Object) bool {
 	return false
 }
 
-// ofClaim is a claim that has no volume, or a promise.
+// ofClaim enqueues a claim without a volume, or with a promise.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
@@ -160,7 +160,7 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
 }
 
-// ofVolume is the claim of a promise.
+// ofVolume enqueues the claim of a promise.
 func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || !hostpv.IsPromise(pv) || pv.Spec.ClaimRef == nil {
@@ -169,7 +169,7 @@ func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// ofClass are the claims that wait for a class.
+// ofClass enqueues the claims that wait for a class.
 func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
 	if !ok || !hostclass.Own(class) {

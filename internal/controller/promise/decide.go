@@ -13,12 +13,12 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	claim *corev1.PersistentVolumeClaim
 	// class of the claim, if it waits for a promise.
 	class *storagev1.StorageClass
-	// volume of the name that the claim has, or is to have; of whichever kind.
+	// volume is the PV, of any kind, with the name that the claim has or should get.
 	volume *corev1.PersistentVolume
 }
 
@@ -28,7 +28,7 @@ type (
 	nothing struct{}
 	// create the promise.
 	create struct{ promise *corev1.PersistentVolume }
-	// show on the claim what happened to its promise.
+	// show sets the claim's condition about its promise.
 	show struct {
 		status          corev1.ConditionStatus
 		reason, message string
@@ -52,14 +52,14 @@ func decide(o observed) decision {
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so that the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
 	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
-		return nothing{} // about to be bound, or not its promise
+		return nothing{} // it is about to be bound, or it is not the claim's promise
 	}
 	return o.promised()
 }
 
-// promiseFor is the promise of a claim. One that is created again, since it was lost, has the name
-// that the claim has, which is another's if it used that promise again, and is retained, for what
-// an admin had made of the earlier one's policy nobody knows.
+// promiseFor returns the promise of a claim. A promise that was lost is created again with the
+// name in the claim, which contains another claim's UID if the claim uses that promise again.
+// It gets policy Retain, because an admin may have changed the policy of the earlier one.
 func (o observed) promiseFor() *corev1.PersistentVolume {
 	promise := hostpv.PromiseFor(o.claim, o.class)
 	if o.claim.Spec.VolumeName != "" {
@@ -69,7 +69,7 @@ func (o observed) promiseFor() *corev1.PersistentVolume {
 	return promise
 }
 
-// promised reports what happened to the promise.
+// promised returns the decision about the condition for the state of the promise.
 func (o observed) promised() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
 	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)

@@ -18,7 +18,7 @@ import (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// seen is a new claim of a class that makes promises.
+// seen returns a new claim of a promise class.
 func seen(change ...func(*observed)) observed {
 	class := "fast"
 	o := observed{

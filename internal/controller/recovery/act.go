@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// exhaustedFor is how long it counts that a driver has no capacity, unless the member
-// reports again how much there is: long enough for other claims to go elsewhere, and
-// not so long that space which is freed lies idle.
+// exhaustedFor is how long a driver's lack of capacity counts, unless the member reports its
+// capacity again. It is long enough for other claims to go elsewhere, and short enough that
+// freed space does not stay unused.
 const exhaustedFor = 5 * time.Minute
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
@@ -46,8 +46,8 @@ func (r *reconciler) lower(o observed) {
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
-// hear that the driver had capacity after all: a claim that waited here has its volume.
-// One that has had it for longer tells nothing of the capacity that there is now.
+// hear records that the driver has capacity after all if a claim that waited here now has its
+// volume. A claim that has had it for longer says nothing about the current capacity.
 func (r *reconciler) hear(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return
@@ -64,7 +64,7 @@ func (r *reconciler) hear(o observed) {
 	}
 }
 
-// move steers claims to another member, if none of them has a volume here.
+// move reassigns claims to another member if none of them has a volume here.
 func (r *reconciler) move(ctx context.Context, o observed, d move) error {
 	moved, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
 		annotations[route.AnnSelectedNode] = d.to.Name
@@ -76,7 +76,7 @@ func (r *reconciler) move(ctx context.Context, o observed, d move) error {
 	return err
 }
 
-// free gives claims back to the scheduler, which chooses among all members again.
+// free returns claims to the scheduler, which selects among all members again.
 func (r *reconciler) free(ctx context.Context, o observed, d free) error {
 	freed, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
 		delete(annotations, route.AnnSelectedNode)
@@ -88,8 +88,8 @@ func (r *reconciler) free(ctx context.Context, o observed, d free) error {
 	return err
 }
 
-// leave changes the annotations of claims, and what was tried, if it is proven that none
-// of them has a volume in this member.
+// leave changes the annotations of claims, and records the attempted members, if live reads
+// prove that none of the claims has a volume in this member.
 func (r *reconciler) leave(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) (bool, error) {
 	for _, c := range claims {
 		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
@@ -108,7 +108,7 @@ func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
 	return nil
 }
 
-// note on claims what was tried, and change more of their annotations.
+// note records the attempted members on claims, and changes more of their annotations.
 func (r *reconciler) note(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) error {
 	text, err := tried.Annotation()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// A claim that was satisfied here shows that there is capacity, if that is news.
+// A claim that was satisfied here proves that there is capacity, unless that is known.
 func TestHear(t *testing.T) {
 	none := func(*observed) {}
 	for name, tc := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// Recovery writes to claims for which this member is selected, and while root_pvc, by whose report
-// it goes, has no step of its own for them: it waits.
+// recovery writes only to claims for which this member is selected, and only while root_pvc, on
+// whose report it depends, has no step for them.
 func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 	moved := 0
 	for _, selected := range []string{"", here.NodeName, "kosmos-second"} {
@@ -65,7 +65,7 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 	}
 }
 
-// planOf is what root_pvc observes of the claim.
+// planOf returns root_pvc's observation of the claim.
 func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.claim.root
 	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{

@@ -32,10 +32,10 @@ const (
 	Name  = "recovery"
 	actor = guarded.Actor("recovery")
 
-	// workers: one, so that claims that go together are not sent apart.
+	// workers is one, so that claims that belong together are not sent to different members.
 	workers = 1
 
-	// remembered is of how many claims it is known that they waited here.
+	// remembered is the maximum number of claims that are remembered as having waited here.
 	remembered = 4096
 )
 
@@ -43,14 +43,14 @@ const (
 type Options struct {
 	// Namespace of the published CSIStorageCapacities: the manager's.
 	Namespace string
-	// NominatedNode reports that the host's scheduler shows in a Pod's status which
-	// node it is about to bind it to; see root_pod.
+	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod; see root_pod.
 	NominatedNode bool
-	// Exhausted records what this member's drivers have no capacity for.
+	// Exhausted records the sizes for which this member's drivers have no capacity.
 	Exhausted *exhausted.Sizes
 }
 
-// reconciler moves claims on from one member.
+// reconciler reassigns claims of one member.
 type reconciler struct {
 	*member.Link
 	Options
@@ -73,13 +73,14 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// begins is Urgent for a claim that is placed: it is to be seen to wait, to know when it has
-// its volume that the driver had capacity.
+// begins is Urgent for a claim that is placed. The controller must see that the claim waits, to
+// know later, when it has its volume, that the driver had capacity.
 var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 
-// schedule is what counts of a Pod. What the scheduler says of it is read when it is wanted.
+// schedule has the fields of a Pod that matter. The scheduler's condition is read when it is
+// needed.
 type schedule struct {
 	node, nominated string
 	deleting, ended bool
@@ -90,9 +91,9 @@ func scheduleOf(pod *corev1.Pod) schedule {
 	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
-// ofClaim enqueues a claim, and its siblings. One that has its volume, and none of our
-// notes, has nothing to be looked at for. Not even if it has just been bound: of an
-// update, the state before is asked as well.
+// ofClaim enqueues a claim and its siblings. It skips a claim that has its volume and none of
+// Xylem's notes. For an update, the handler passes the old state too, so a claim that has just
+// been bound is enqueued.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
 		return r.Siblings(ctx, claim)
@@ -100,8 +101,8 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return r.WithSiblings(ctx, obj)
 }
 
-// ofSegment enqueues nothing: a driver that reports again how much capacity there is has the
-// word again, whatever it had no capacity for before.
+// ofSegment enqueues nothing. A driver that reports its capacity again clears its earlier
+// failures.
 func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
 		r.Exhausted.Forget(segment.StorageClassName)
@@ -109,7 +110,7 @@ func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile
 	return nil
 }
 
-// Reconcile looks whether one claim, and those that go with it, have to move on.
+// Reconcile checks whether one claim, and those that belong to it, must be reassigned.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -128,7 +129,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// observeGroup follows claims to the Pods that use them, and those to their claims.
+// observeGroup follows claims to the Pods that use them, and the Pods to their claims.
 func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
 	first, err := r.claim(ctx, key)
 	if err != nil || first == nil {
@@ -167,13 +168,13 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 	return nil
 }
 
-// waiting reports whether a Pod of a claim waits for the scheduler: it has not ended, has
-// no node yet, and is pushed wherever it gets one.
+// waiting reports whether a Pod waits for the scheduler: it has not ended, has no node yet, and
+// will be pushed to any member.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
-// claim reads a claim and its class; nil if there is none.
+// claim reads a claim and its class. It returns nil if the claim does not exist.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*claim, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 	if err != nil || root == nil {
@@ -193,7 +194,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	return c, err
 }
 
-// making reports whether a call that was given up may still make a claim's volume here.
+// making reports whether an abandoned call may still create a claim's volume here.
 func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName != "" {
@@ -203,7 +204,7 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 	return report.StillProvisioning(leaf, events), err
 }
 
-// observePlaces are the members, and the capacity that each is said to have.
+// observePlaces reads the members and their published capacity.
 func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	members, err := index.Members(ctx, r.Host)
 	if err != nil {
@@ -219,5 +220,5 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// again is the result that asks for another look.
+// again returns the result that requeues after a delay.
 func again(after time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: after} }

@@ -19,18 +19,18 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// observed is all that a decision is taken on.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	member mirror.Member
 	now    time.Time
-	// nominated: the host's scheduler shows which node it is about to bind a Pod to.
+	// nominated: the host's scheduler sets status.nominatedNodeName before it binds a Pod.
 	nominated bool
-	// claim of the request; nil if it is gone, or is none of our classes.
+	// claim of the request, or nil if it is gone or its class is not Xylem's.
 	claim *claim
-	// group are the claims that go where it goes, itself first: those of the Pods
-	// that use it, and so on. Unknown to it are claims that are gone.
+	// group has the claims that must be in the same member, beginning with claim: those of the
+	// Pods that use it, and so on. It lacks claims that are gone.
 	group []claim
-	// pods use any of the group, have not ended and have no node yet.
+	// pods use any claim of the group, have not ended, and have no node yet.
 	pods []corev1.Pod
 	// places are all members that have a virtual node.
 	places []place
@@ -39,18 +39,17 @@ type observed struct {
 // claim is a root claim and its class.
 type claim struct {
 	root *corev1.PersistentVolumeClaim
-	// class is nil unless it is of ours and makes volumes for each claim.
+	// class is nil unless it is Xylem's and in mirror mode.
 	class   *storagev1.StorageClass
 	timeout time.Duration
-	// making: a call of this member's provisioner that was given up may still make
-	// its volume.
+	// making: an abandoned call of this member's provisioner may still create its volume.
 	making bool
 }
 
 // place is a member that has a virtual node, which claims can be steered to.
 type place struct {
 	placement.Member
-	// room is the capacity for one volume, by host class, as the scheduler sees it.
+	// room is the published capacity for one volume, by host class.
 	room map[string]resource.Quantity
 }
 
@@ -58,25 +57,25 @@ type place struct {
 type decision interface{ decision() }
 
 type (
-	// nothing to do, for as long as said; permanently if that is 0.
+	// nothing to do until again; 0 means until an event.
 	nothing struct{ again time.Duration }
-	// settle takes what we noted off a claim that has its volume.
+	// settle removes Xylem's notes from a claim that has its volume.
 	settle struct{}
-	// lower the capacity that is published here, so that the claim's size does not fit.
+	// lower publishes less capacity here, so that the claim's size does not fit.
 	lower struct{}
-	// move the claims to a node.
+	// move reassigns the claims to a node.
 	move struct {
 		claims []claim
 		to     *corev1.Node
 		tried  report.Tried
-		why    *mirror.Refusal // nil: they follow one that was moved
+		why    *mirror.Refusal // nil: they follow a claim that was reassigned
 	}
-	// free gives the claims back to the scheduler: a round has ended.
+	// free returns the claims to the scheduler, because a round has ended.
 	free struct {
 		claims []claim
 		tried  report.Tried
 	}
-	// stay notes that there is no other member to try.
+	// stay records that there is no other member to try.
 	stay struct {
 		claims []claim
 		tried  report.Tried
@@ -91,16 +90,16 @@ func (move) decision()    {}
 func (free) decision()    {}
 func (stay) decision()    {}
 
-// followTime is what the scheduler is given at least to follow a claim that was
-// steered: it notices within a second that its PreBind has failed, and backs off for
-// up to ten (kube-scheduler: podMaxBackoffSeconds).
+// followTime is the minimum time for the scheduler to follow a reassigned claim. It detects
+// within a second that its PreBind has failed, and backs off for up to ten (kube-scheduler:
+// podMaxBackoffSeconds).
 const followTime = 15 * time.Second
 
-// cut is what a time loses at most by being written in whole seconds.
+// cut is the maximum loss of a time that is truncated to seconds.
 const cut = time.Second
 
-// lookAgain is how soon Xylem checks whether the capacity that was lowered is published;
-// the watch of what is published is quicker, as a rule.
+// lookAgain is how soon Xylem checks whether the lowered capacity is published. The watch is
+// usually faster.
 const lookAgain = time.Second
 
 func decide(o observed) decision {
@@ -124,19 +123,19 @@ func decide(o observed) decision {
 	why, until := o.trouble()
 	switch {
 	case why == nil && o.waits():
-		return nothing{o.claim.timeout} // Pods without a node wake no member
+		return nothing{o.claim.timeout} // no event of a Pod without a node reaches a member
 	case why == nil:
 		return nothing{}
 	}
 	if wait := until.Sub(o.now); wait > 0 {
-		return nothing{wait} // a driver without room at one place may have it at another
+		return nothing{wait} // a driver without capacity at one place may have it at another
 	}
 	return o.recover(why)
 }
 
-// settled: the claim has its volume, and events report what it took. One that is
-// bound to a promise has it when the promise is kept: until then leaf_pod goes by what
-// was tried.
+// settled reports whether the claim has its volume; events have reported how it got it. A claim
+// bound to a promise has it when the promise is kept. Until then, leaf_pod depends on the
+// attempted members.
 func (o observed) settled() decision {
 	root := o.claim.root
 	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
@@ -148,14 +147,14 @@ func (o observed) settled() decision {
 	return nothing{}
 }
 
-// noted reports whether a claim has notes of where it was steered, and was tried.
+// noted reports whether a claim has notes of its reassignment and of attempted members.
 func noted(root *corev1.PersistentVolumeClaim) bool {
 	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
 	_, tried := root.Annotations[v1alpha1.AnnotationTried]
 	return steered || tried
 }
 
-// here reports whether the scheduler, or we, chose this member for a claim.
+// here reports whether the scheduler or Xylem selected this member for a claim.
 func (o observed) here(c claim) bool {
 	return c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] == o.member.NodeName
 }
@@ -185,9 +184,9 @@ func (o observed) follow() (decision, bool) {
 	return nil, false
 }
 
-// rejoin sends the claim to the member where one of its group has its volume: they
-// were sent here together, and that one's volume was created there at the last moment.
-// Its Pod can run nowhere else.
+// rejoin reassigns the claim to the member in which one of its group has its volume. They were
+// reassigned together, but that one's volume was created just before. Its Pod can run nowhere
+// else.
 func (o observed) rejoin() (decision, bool) {
 	var at string
 	for _, c := range o.group {
@@ -195,7 +194,7 @@ func (o observed) rejoin() (decision, bool) {
 		switch {
 		case c.root.Spec.VolumeName == "":
 		case c.class == nil, placed == "", placed == o.member.ClusterID, at != "" && at != placed:
-			return nil, false // of its own choice, here, or in several
+			return nil, false // the scheduler selected it, or it is here, or in several
 		default:
 			at = placed
 		}
@@ -210,9 +209,9 @@ func (o observed) rejoin() (decision, bool) {
 	return nil, false
 }
 
-// trouble is the evidence that this member cannot satisfy the claim, and until when the
-// member has time anyway: the class's timeout, from when it began, or from
-// when the claim was moved here.
+// trouble returns the evidence that this member cannot satisfy the claim, and the time until
+// which the member may try anyway: the class's timeout since the evidence began, or since the
+// claim was reassigned here.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
 	if problem, since := report.FailedIn(o.claim.root, o.member.ClusterID); problem != nil {
@@ -224,8 +223,8 @@ func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	return nil, time.Time{}
 }
 
-// waits reports whether the claim was reassigned here, and the scheduler has still to
-// agree: root_pvc has not placed it.
+// waits reports whether the claim was reassigned here and waits for the scheduler to follow,
+// because root_pvc has not placed it.
 func (o observed) waits() bool {
 	return o.claim.root.Annotations[v1alpha1.AnnotationSteeredTo] == o.member.NodeName && o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
@@ -241,7 +240,7 @@ func (o observed) agreed() bool {
 	})
 }
 
-// notFollowed is that the scheduler does not place a Pod here, in its own words.
+// notFollowed returns the scheduler's message why it does not place a Pod here.
 func (o observed) notFollowed() *mirror.Refusal {
 	said := "it does not say why"
 	for _, c := range o.pods[0].Status.Conditions {
@@ -253,11 +252,11 @@ func (o observed) notFollowed() *mirror.Refusal {
 		"the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)}
 }
 
-// recover: the member had its time.
+// recover decides what to do after the member's timeout.
 func (o observed) recover(why *mirror.Refusal) decision {
 	waiting := nothing{o.claim.timeout}
 	if len(o.pods) == 0 || !movable(o.group) || slices.ContainsFunc(o.group, func(c claim) bool { return c.making }) {
-		return waiting // root_pvc reports what holds it, and nothing of what is slow
+		return waiting // root_pvc reports why, except for slow provisioning
 	}
 	tried := report.TriedOf(o.claim.root).Begin(o.now)
 	if tried.Until != 0 {
@@ -298,8 +297,8 @@ func (o observed) own() *place {
 	return nil
 }
 
-// candidates are the other members that could satisfy the claims, the one with the
-// most capacity first.
+// candidates returns the other members that could satisfy the claims, the one with the most
+// capacity first.
 func (o observed) candidates() []place {
 	found := slices.DeleteFunc(slices.Clone(o.places), func(p place) bool { return p.NodeName == o.member.NodeName || !o.suits(p) })
 	slices.SortFunc(found, func(a, b place) int {
@@ -308,7 +307,7 @@ func (o observed) candidates() []place {
 	return found
 }
 
-// least is the capacity that a place has for the claim that it has the least for.
+// least returns a place's capacity for the claim for which it has the least.
 func (o observed) least(p place) int64 {
 	least := int64(math.MaxInt64)
 	for _, c := range o.group {
@@ -327,8 +326,8 @@ func (o observed) suits(p place) bool {
 	return p.MayRun(o.consumers()...)
 }
 
-// consumers are the Pods that the scheduler chose this member for; all that have
-// no gate, if it is not known of any.
+// consumers returns the Pods for which the scheduler selected this member or, if that is
+// unknown, all without scheduling gates.
 func (o observed) consumers() []corev1.Pod {
 	chosen := slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.member.NodeName })
 	if len(chosen) > 0 {
@@ -337,7 +336,7 @@ func (o observed) consumers() []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
 }
 
-// fits reports whether a place is said to have capacity for a claim.
+// fits reports whether a place publishes enough capacity for a claim.
 func (o observed) fits(c claim, p *place) bool {
 	if p == nil {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// eventMoved reports on the claims and on their Pods. Events of one object that differ
-// in their note only are one to the recorder: the node differs.
+// eventMoved reports the reassignment on the claims and on their Pods. It names the node as the
+// related object, because events of one object that differ only in their note count as one.
 func (r *reconciler) eventMoved(o observed, d move) {
 	note := fmt.Sprintf("%s. Xylem tries member %q next", d.why.Message, d.to.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.claims {
@@ -37,7 +37,7 @@ func (r *reconciler) eventNowhereElse(o observed, d stay) {
 	}
 }
 
-// claimsOf names claims.
+// claimsOf returns the names of the claims.
 func claimsOf(claims []claim) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {

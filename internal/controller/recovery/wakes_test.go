@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// waiter is a cache in which a Pod without a node is found for any claim, and uses another.
+// waiter is a cache with a Pod that has no node, uses any claim, and uses another one.
 type waiter struct{ client.Reader }
 
 func (waiter) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
@@ -28,7 +28,7 @@ func uses(claim string) corev1.Volume {
 	return corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
 }
 
-// Of a bound claim, those that wait with it are examined, and itself if it has notes.
+// A bound claim enqueues the claims that wait with it, and itself if it has notes.
 func TestOfClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim func(*observed)
@@ -54,7 +54,7 @@ func TestOfClaim(t *testing.T) {
 	}
 }
 
-// Pods that no scheduler sends anywhere do not decide where claims can go.
+// Pods that no scheduler handles do not determine where claims can go.
 func TestWaiting(t *testing.T) {
 	daemon := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
 	for name, tc := range map[string]struct {

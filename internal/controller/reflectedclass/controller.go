@@ -20,28 +20,29 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "reflected_class"
 	actor = guarded.Actor("reflected-class")
 )
 
-// Reconciler keeps the host's reflected classes.
+// Reconciler manages the host's reflected classes.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Book has the members' classes.
+	// Book contains the members' classes.
 	Book *reflection.Book
 
-	// problems are those last ruled, by class and registration. One worker.
+	// problems are the last reported problems by class and registration. It needs no lock,
+	// since there is one worker.
 	problems map[string]map[string]reflection.Problem
-	// left are classes that are being re-created, until they are seen: should making
-	// one fail after the earlier one's deletion, what others had put on that is here
-	// only.
+	// left contains classes that are being re-created until they exist again. If the creation
+	// fails after the deletion, the labels and annotations of others are only here.
 	left map[string]*storagev1.StorageClass
 }
 
-// RBAC cannot tell reflected classes from others: guarded.Root writes to none that
-// lacks the labels of one, and config/policy says the same to the manager's account.
+// RBAC cannot distinguish reflected classes from others. guarded.Root writes only to classes
+// with the labels of reflected classes, and config/policy limits the manager's account in the
+// same way.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 
@@ -58,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile brings the host's class of one name in line with what is ruled on it.
+// Reconcile creates, updates or deletes the host's class of one name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		delete(r.left, request.Name)
 	}
 	err = r.act(ctx, class, decide(request.Name, class, r.left[request.Name], ruling))
-	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch is about to bring it
+	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing class
 }
 
 func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
@@ -86,7 +87,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	case patch:
 		return host.Patch(ctx, actor, class, d.after)
 	case remake:
-		r.left[class.Name] = d.after.DeepCopy() // before the deletion, whose reply may be lost
+		r.left[class.Name] = d.after.DeepCopy() // before the deletion, whose response may be lost
 		if err := host.Delete(ctx, class); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	return nil
 }
 
-// tell enqueues those who show what is ruled, if it has changed.
+// tell enqueues the registrations whose problems with a class have changed.
 func (r *Reconciler) tell(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {
@@ -109,7 +110,7 @@ func (r *Reconciler) tell(name string, problems map[string]reflection.Problem) {
 	}
 }
 
-// concerned are the registrations whose problems differ.
+// concerned returns the registrations whose problems differ.
 func concerned(was, is map[string]reflection.Problem) map[string]struct{} {
 	all := map[string]struct{}{}
 	for registration := range was {
@@ -133,7 +134,7 @@ func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
 	return reflection.View{Book: r.Book, Registrations: registrations.Items}, nil
 }
 
-// ofRegistration are the classes that a registration offers, or did.
+// ofRegistration enqueues the classes that a registration offers or offered.
 func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []reconcile.Request {
 	view, err := r.view(ctx)
 	var classes storagev1.StorageClassList
@@ -141,7 +142,7 @@ func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []
 		err = r.Client.List(ctx, &classes)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list registrations and the host's StorageClasses")
+		ctrl.LoggerFrom(ctx).Error(err, "could not list registrations and the host's StorageClasses")
 		return nil
 	}
 	var requests []reconcile.Request
@@ -151,8 +152,7 @@ func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []
 	return requests
 }
 
-// changedForClasses drops the updates of registrations that change nothing of what
-// they offer.
+// changedForClasses ignores updates of registrations that do not affect their classes.
 func changedForClasses() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ClusterRegistration)

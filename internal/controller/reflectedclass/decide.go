@@ -14,9 +14,9 @@ const (
 	nothing act = iota
 	create
 	patch
-	// remake: what is another cannot be changed.
+	// remake deletes and re-creates a class because an immutable field must change.
 	remake
-	// remove: nobody offers it.
+	// remove deletes a class that no member offers.
 	remove
 )
 
@@ -25,12 +25,12 @@ type decision struct {
 	after *storagev1.StorageClass
 }
 
-// decide what to do about the host's class of a name, nil if there is none; left is
-// what one that was deleted to be re-created is to come back as, nil if that is none.
+// decide decides what to do with the host's class of a name, which may be nil. left is the
+// class to re-create after a deletion, or nil.
 func decide(name string, class, left *storagev1.StorageClass, ruling reflection.Ruling) decision {
 	switch {
 	case class != nil && (!reflection.Ours(class) || class.DeletionTimestamp != nil):
-		return decision{} // another's, or about to go
+		return decision{} // foreign, or being deleted
 	case len(ruling.Offering) == 0 && class == nil:
 		return decision{}
 	case len(ruling.Offering) == 0:
@@ -44,7 +44,7 @@ func decide(name string, class, left *storagev1.StorageClass, ruling reflection.
 	case equality.Semantic.DeepEqual(class, want):
 		return decision{}
 	case !reflection.Changeable(class, want):
-		// What others have put on it stays: a default is one afterwards.
+		// Keep the metadata of others, such as the annotation of a default class.
 		want.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: want.Labels, Annotations: want.Annotations}
 		return decision{remake, want}
 	}

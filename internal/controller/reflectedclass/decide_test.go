@@ -40,21 +40,21 @@ func TestDecide(t *testing.T) {
 		ruling reflection.Ruling
 		want   act
 	}{
-		"offered":                      {nil, ruled(del, true, "a"), create},
-		"nobody offers it":             {nil, ruled("", false), nothing},
-		"at rest":                      {standing(), ruled(del, true, "b", "a"), nothing},
-		"nobody offers it any more":    {standing(), ruled("", false), remove},
-		"one less":                     {standing(), ruled(del, true, "a"), patch},
-		"one more":                     {standing(), ruled(del, true, "a", "b", "c"), patch},
-		"it grows no more":             {standing(), ruled(del, false, "a", "b"), patch},
-		"the policy changes":           {standing(), ruled(retain, true, "a", "b"), remake},
-		"parameters of somebody else":  {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
-		"topologies taken off":         {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
-		"another's":                    {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
-		"an admin's own":               {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
-		"ours by the usual label only": {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
-		"on its way out":               {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
-		"a default that an admin made": {standing(func(c *storagev1.StorageClass) {
+		"offered":                        {nil, ruled(del, true, "a"), create},
+		"no member offers it":            {nil, ruled("", false), nothing},
+		"up to date":                     {standing(), ruled(del, true, "b", "a"), nothing},
+		"no member offers it anymore":    {standing(), ruled("", false), remove},
+		"one member less":                {standing(), ruled(del, true, "a"), patch},
+		"one member more":                {standing(), ruled(del, true, "a", "b", "c"), patch},
+		"expansion is no longer allowed": {standing(), ruled(del, false, "a", "b"), patch},
+		"the policy changes":             {standing(), ruled(retain, true, "a", "b"), remake},
+		"parameters were added":          {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
+		"topologies were removed":        {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
+		"another provisioner's class":    {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
+		"a class taken over by an admin": {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
+		"only the managed-by label":      {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
+		"being deleted":                  {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
+		"an admin made it the default class": {standing(func(c *storagev1.StorageClass) {
 			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 		}), ruled(del, true, "a", "b"), nothing},
 	} {
@@ -62,21 +62,21 @@ func TestDecide(t *testing.T) {
 			before := c.class.DeepCopy()
 			got := decide("fast", c.class, nil, c.ruling)
 			if got.do != c.want {
-				t.Errorf("decided on %d, want %d", got.do, c.want)
+				t.Errorf("decision %d, want %d", got.do, c.want)
 			}
 			if got.do == patch || got.do == create || got.do == remake {
 				if next := decide("fast", got.after, nil, c.ruling); next.do != nothing {
-					t.Errorf("after that it decides on %d again", next.do)
+					t.Errorf("decision %d after that, want none", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, c.class); diff != "" {
-				t.Errorf("the class was changed:\n%s", diff)
+				t.Errorf("decide changed the observed class:\n%s", diff)
 			}
 		})
 	}
 }
 
-// scripted is a host that notes what is written, in order, and refuses as it is instructed.
+// scripted is a host that records writes in order and fails the specified ones.
 type scripted struct {
 	client.Client
 	writes []string
@@ -103,17 +103,17 @@ func (s *scripted) Create(_ context.Context, obj client.Object, _ ...client.Crea
 	return s.write("create", nil)
 }
 
-// A class of which something else is wanted that cannot be changed is re-created in one
-// go, and what others had put on it is there again, even if the first try fails.
+// A class with a changed immutable field is re-created in one step. It keeps the labels and
+// annotations of others, even if the first attempt fails.
 func TestRemake(t *testing.T) {
-	failed := errors.New("the API server is away")
+	failed := errors.New("the API server is down")
 	for name, c := range map[string]struct {
 		fail   map[string]error
 		writes []string
 	}{
-		"at once":                   {nil, []string{"delete uid/7", "create"}},
-		"creating it fails":         {map[string]error{"create": failed}, []string{"delete uid/7", "create"}},
-		"the deletion's reply lost": {map[string]error{"delete": failed}, []string{"delete uid/7"}},
+		"no failure":                      {nil, []string{"delete uid/7", "create"}},
+		"the creation fails":              {map[string]error{"create": failed}, []string{"delete uid/7", "create"}},
+		"the deletion's response is lost": {map[string]error{"delete": failed}, []string{"delete uid/7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := reflection.HostClass("fast", ruled(corev1.PersistentVolumeReclaimDelete, true, "a"), nil)
@@ -139,7 +139,7 @@ func TestRemake(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, host.made); diff != "" {
-				t.Errorf("made (-want +got):\n%s", diff)
+				t.Errorf("created (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -152,11 +152,11 @@ func TestConcerned(t *testing.T) {
 		was, is problems
 		want    []string
 	}{
-		"nothing":       {nil, nil, nil},
-		"the same":      {problems{"x": a}, problems{"x": a}, nil},
-		"a new one":     {nil, problems{"x": a}, []string{"x"}},
-		"one less":      {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
-		"another cause": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
+		"no problems":         {nil, nil, nil},
+		"the same":            {problems{"x": a}, problems{"x": a}, nil},
+		"one more":            {nil, problems{"x": a}, []string{"x"}},
+		"one less":            {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
+		"a different message": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {

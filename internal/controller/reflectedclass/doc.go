@@ -1,22 +1,24 @@
-// Package reflectedclass publishes classes of members in the host: the controller
-// reflected_class, on the leader, one request per name, the only writer of those host
-// StorageClasses; and member_class, for each Link, which notes what classes the member has.
-// Package reflection decides.
+// Package reflectedclass publishes classes of members in the host. It has two controllers.
+// reflected_class runs on the leader, reconciles one class name for each request, and is the
+// only writer of reflected StorageClasses. member_class runs for each Link and records which
+// classes the member has. Package reflection makes the decisions.
 //
-// A reflected class has the member's name, reclaim policy and allowVolumeExpansion, and no
-// parameters. It waits for its consumer, and its allowedTopologies select the members that
-// offer it. If an immutable field must change, the class is deleted and created again in
-// one step, with the labels and annotations of others, such as the default class's. Between
-// the two writes these are in the manager's memory only: a manager that is killed just then
-// loses them.
+// A reflected class has the name, reclaim policy and allowVolumeExpansion of the member's
+// class, and no parameters. Its binding mode is WaitForFirstConsumer, and its
+// allowedTopologies select the members that offer it. If an immutable field must change, the
+// controller deletes the class and creates it again in one step, with the labels and
+// annotations of others, such as the one that marks the default class. Between the two
+// writes, these are only in the manager's memory. If the manager is killed at that moment,
+// they are lost.
 //
-// A reflected class that is deleted or re-created takes nothing with it: a volume has its
-// policy from when it was mirrored, and claims need their class only to expand. A volume
-// that is mirrored in that very moment is retained, as with any class that is gone
-// (hostpv.Policy), since nobody can be asked whether it should not be (I2); it shows as a
-// Released volume when its claim is deleted. Deletion of a class does not wait for claims
-// under way: their member may be the reason why the class is deleted.
+// Deleting or re-creating a reflected class does not affect volumes: a volume got its policy
+// when it was mirrored, and claims need their class only to expand. A volume that is mirrored
+// while the class is missing gets policy Retain, as with any missing class (hostpv.Policy),
+// because the intended policy is unknown (I2). It becomes Released when its claim is deleted.
+// The deletion of a class does not wait for pending claims, because their member may be the
+// reason for the deletion.
 //
-// Ours is a class with our provisioner, managed-by label and an offer's label. An admin who
-// removes these takes over the class; it is then a conflict like any other, and reported.
+// A class is reflected if it has Xylem's provisioner, the managed-by label and the label of
+// an offer. An admin who removes these labels takes over the class. The controller then
+// reports it as a conflict.
 package reflectedclass

@@ -18,23 +18,23 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-// MemberName of the controller of each member.
+// MemberName is the name of the controller that runs for each member.
 const MemberName = "member_class"
 
-// pause between two changes of what one member offers: each may be a write to the
-// host for each class, and nobody but that member's admin decides how many come.
+// pause is the minimum time between two changes of a member's offer. Each may cause a write to
+// the host for every class, and only the member's admin controls how many there are.
 const pause = 2 * time.Second
 
-// observer notes what classes one member has.
+// observer records the classes of one member.
 type observer struct {
 	*member.Link
 	book *reflection.Book
-	// noted is when there was something new. One worker.
+	// noted is the time of the last change. It needs no lock, since there is one worker.
 	noted time.Time
 }
 
-// Setup adds the controller member_class to a Link. It has one request, the
-// registration, for all of the member's classes: the cap counts them together.
+// Setup adds the controller member_class to a Link. Its only request is the registration, for
+// all of the member's classes, because their limit applies to the total.
 func Setup(link *member.Link, book *reflection.Book) error {
 	o := &observer{Link: link, book: book}
 	request := reconcile.Request{NamespacedName: index.Named(link.Registration)}
@@ -43,13 +43,13 @@ func Setup(link *member.Link, book *reflection.Book) error {
 			return []reconcile.Request{request}
 		}),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(request) // a member without classes is news as well
+			queue.Add(request) // record a member without classes too
 			return nil
 		}),
 	)
 }
 
-// Reconcile notes all of the member's classes, from its cache, which is synced.
+// Reconcile records all of the member's classes from its synced cache.
 func (o *observer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if wait := o.noted.Add(pause).Sub(o.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil

@@ -31,22 +31,22 @@ const (
 
 	actor = guarded.Actor("root-config")
 
-	// interval between readings of a root that is in use, jittered. A kubelet
-	// takes that long as well to notice a change (its sync period, and the time
-	// that its cache lives), and Secrets may not be watched.
+	// interval is the time between two reads of a root in use, before jitter. A kubelet takes
+	// about as long to notice a change (its sync period plus the lifetime of its cache). A
+	// watch is not possible, because Xylem has no right to watch Secrets.
 	interval = time.Minute
-	// missing is the interval while a root that Pods cannot start without is
-	// not there: somebody waits.
+	// missing is the interval while the host lacks a root that Pods need to start.
 	missing = 10 * time.Second
-	// jitter, as a fraction, keeps readings from falling together.
+	// jitter is a fraction of the interval that spreads the reads.
 	jitter = 0.2
 
-	// workers: a request is one live read and one write at most.
+	// workers is the number of concurrent reconciles. A request takes at most one live read
+	// and one write.
 	workers = 4
 )
 
-// reconciler reconciles the copies of the ConfigMaps or the Secrets that Pods on one
-// member refer to, by the roots' names.
+// reconciler reconciles the copies of the ConfigMaps or Secrets that Pods on one member refer
+// to. Requests contain the roots' names.
 type reconciler[T client.Object] struct {
 	*member.Link
 	kind kind[T]
@@ -82,14 +82,14 @@ func newReconciler[T client.Object](link *member.Link, k kind[T]) *reconciler[T]
 	return &reconciler[T]{Link: link, kind: k, readings: map[types.NamespacedName]reading{}}
 }
 
-// Reconcile brings one copy a step further.
+// Reconcile takes the next step for one copy.
 func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.act(ctx, o, decide(o)); err != nil {
-		r.forget(o.key) // what was read has come to nothing
+		r.forget(o.key) // the read had no effect, so repeat it
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: r.remember(o)}, nil
@@ -125,8 +125,8 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	return o, r.readRoot(ctx, &o, leaf)
 }
 
-// copiesOf observes the member's copies of a root, and returns the one that new Pods
-// refer to.
+// copiesOf observes the member's copies of a root and returns the current one, to which new
+// Pods refer.
 func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.Name(o.key.Name)}
 	leaf, found, err := r.get(ctx, r.Cache, key)
@@ -146,7 +146,7 @@ func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 	return leaf, r.formerOf(ctx, o)
 }
 
-// formerOf observes the copies of a root that no new Pod refers to.
+// formerOf observes the copies of a root to which new Pods do not refer.
 func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
 	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// readRoot reads the root, live, and compares the leaf with it.
+// readRoot reads the root live and compares the copies with it.
 func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
 	root, found, err := r.get(ctx, r.HostLive, o.key)
 	if err != nil {
@@ -200,8 +200,8 @@ func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.N
 	return obj, found, err
 }
 
-// users are the Pods of the host that need the copy. They are the cache's own,
-// not to be changed.
+// users returns the host's Pods that need the copy. They belong to the cache and must not be
+// changed.
 func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
 	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
 	if err != nil {
@@ -239,8 +239,8 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 	return false, nil
 }
 
-// held looks for leaf Pods that refer to the copy, ended ones included: the next
-// run of a CronJob finds it while they are kept.
+// held reports whether a leaf Pod refers to the copy. Finished Pods count, so that the copy
+// remains between runs of a CronJob that keeps its Pods.
 func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
@@ -271,8 +271,8 @@ func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// create makes the copy. What is there already and was not seen in the cache is
-// either ours, just made, or somebody else's.
+// create creates the copy. An existing object that is not in the cache is either a new copy
+// or a foreign object.
 func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Object) error {
 	if err := r.sameNamespace(ctx, o); err != nil {
 		return err
@@ -288,19 +288,19 @@ func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Obje
 	if found && !ours(there, r.HostID, o.key) {
 		r.eventRefused(o.users, o.conflict())
 	}
-	return nil // ours: its event enqueues us; a stranger's is looked for again at the interval
+	return nil // the event of a copy enqueues the request; a foreign object is checked again after the interval
 }
 
-// sameNamespace proves by a live read that what was read of the host belongs to the
-// namespace that the copy is named after: to a cache that lags behind, the namespace of
-// that name may be an earlier tenant's, whose Pods may still read the copy.
+// sameNamespace proves with a live read that the copy is named after the current namespace.
+// In a stale cache, the namespace may be that of an earlier tenant, whose Pods could still
+// read the copy.
 func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
 	root, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(o.key.Namespace))
 	if err != nil {
 		return err
 	}
 	if root == nil || root.UID != o.copies.Namespace {
-		return fmt.Errorf("namespace %s of the host was replaced, and the cache shows the earlier one", o.key.Namespace)
+		return fmt.Errorf("namespace %s of the host was re-created, and the cache still has the earlier one", o.key.Namespace)
 	}
 	return nil
 }
@@ -311,20 +311,19 @@ func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Obje
 	}
 	after, ok := leaf.DeepCopyObject().(T)
 	if !ok {
-		return fmt.Errorf("%T is no %s", leaf, r.kind.reference)
+		return fmt.Errorf("%T is not a %s", leaf, r.kind.reference)
 	}
 	want, ok := o.want.(T)
 	if !ok {
-		return fmt.Errorf("%T is no %s", o.want, r.kind.reference)
+		return fmt.Errorf("%T is not a %s", o.want, r.kind.reference)
 	}
 	r.kind.fill(after, want)
 	restamp(after, want)
 	return r.Leaf.Patch(ctx, actor, leaf, after)
 }
 
-// refusedByMember reports to the users what the member's API server holds against
-// the copy (a quota, an admission policy), and has it tried again at a bounded
-// rate.
+// refusedByMember reports to the users why the member's API server rejects the copy, such as
+// a quota or an admission policy. It returns the error for a retry with backoff.
 func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {
 	if refusal := guarded.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
 		r.eventRefused(o.users, refusal)
@@ -344,8 +343,8 @@ func (r *reconciler[T]) forget(key types.NamespacedName) {
 	delete(r.readings, key)
 }
 
-// remember keeps what was read and for whom, and says when to read again; 0 if
-// that is for an event to say.
+// remember records when the root was read and for which Pods. It returns the time until the
+// next read, or 0 if an event triggers it.
 func (r *reconciler[T]) remember(o observed) time.Duration {
 	if len(o.users) == 0 || !o.pushable() {
 		r.forget(o.key)

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	member mirror.Member
 	rules  placement.Rules
@@ -27,52 +27,53 @@ type observed struct {
 	key    types.NamespacedName
 	// users are the host's Pods that need the copy.
 	users []*corev1.Pod
-	// copies names them; without the UID of a namespace if the host has none.
+	// copies names the copies. Its namespace UID is empty if the host has no such namespace.
 	copies mirror.Copies
-	// held: a leaf Pod refers to the copy. Looked up only if there are no users.
+	// held means that a leaf Pod refers to the copy. It is computed only if there are no
+	// users.
 	held bool
-	// former copies of the root: those under its own name, which earlier versions made,
-	// and those of an earlier namespace of that name.
+	// former copies of the root: those with the root's name, which earlier versions created,
+	// and those of an earlier namespace with this name.
 	former []former
-	// suspended: nothing may be removed at present.
+	// suspended means that deletions in the member are suspended.
 	suspended bool
-	// namespace in the member.
+	// namespace is the member's namespace.
 	namespace *corev1.Namespace
-	// leaf copy of Xylem's; foreign if something that is not stands in its place.
+	// leaf is the existing copy. foreign means that a foreign object has its name.
 	leaf    client.Object
 	foreign bool
-	// read: the root was read, as it is due.
+	// read means that the root was due and was read.
 	read bool
-	// want is the translation of the root; nil if the root is absent, or, with a
-	// refusal, if it is not to be pushed.
+	// want is the translation of the root. It is nil if the root does not exist, or if
+	// refusal says why it must not be pushed.
 	want    client.Object
 	refusal *mirror.Refusal
-	// drift of leaf from want.
+	// drift is how leaf differs from want.
 	drift refs.ConfigDrift
 }
 
-// former is a copy that no new Pod refers to.
+// former is a copy to which new Pods do not refer.
 type former struct {
 	leaf client.Object
-	// held: a leaf Pod refers to it.
+	// held means that a leaf Pod refers to it.
 	held bool
-	// drift from the root, if that was read and is the copy's.
+	// drift is how it differs from the root, if that was read and has the same name.
 	drift refs.ConfigDrift
 }
 
-// decision is what to do next. The set is closed.
+// decision is the next step, one of the types below.
 type decision interface{ decision() }
 
 type (
-	// nothing to do.
+	// nothing means that there is nothing to do.
 	nothing struct{}
-	// create the copy.
+	// create creates the copy.
 	create struct{ leaf client.Object }
-	// update a copy's contents, and the UID of its root.
+	// update patches a copy's contents and the UID of its root.
 	update struct{ leaf client.Object }
-	// remove a copy, permanently or to create it again.
+	// remove deletes a copy, permanently or to re-create it.
 	remove struct{ leaf client.Object }
-	// tell the users why they cannot have it.
+	// tell reports to the users why they do not get the copy.
 	tell struct{ refusal *mirror.Refusal }
 )
 
@@ -88,7 +89,7 @@ func decide(o observed) decision {
 	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
-		return nothing{} // its end enqueues us
+		return nothing{} // its deletion event enqueues the request
 	case len(o.users) == 0 && !o.held:
 		return o.withdraw()
 	case !o.read:
@@ -109,8 +110,8 @@ func decide(o observed) decision {
 	return nothing{}
 }
 
-// formerCopies deals with the copies of an earlier name: Xylem keeps them current while a
-// leaf Pod refers to them, and removes them then. It is nil if there is nothing to do.
+// formerCopies returns the next step for the former copies, or nil. Xylem keeps them current
+// while a leaf Pod refers to them, and then deletes them.
 func (o observed) formerCopies() decision {
 	for _, f := range o.former {
 		switch {
@@ -137,7 +138,7 @@ func (o observed) conflict() *mirror.Refusal {
 		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)}
 }
 
-// pushable reports whether copies may be put into the member's namespace.
+// pushable reports whether copies may be created in the member's namespace.
 func (o observed) pushable() bool {
 	there := placement.Member{Member: o.member, Rules: o.rules, Inside: &placement.Inside{Namespace: o.namespace}}
 	return there.Answer(placement.Request{Namespace: o.key.Namespace}).Allowed()
@@ -148,22 +149,22 @@ func rootUID(leaf client.Object) types.UID {
 	return origin.UID
 }
 
-// ours reports whether an object is a copy of a root. A stamp that was copied to
-// another name says nothing.
+// ours reports whether an object is a copy of the root, according to its stamp.
 func ours(leaf client.Object, hostID string, root types.NamespacedName) bool {
 	origin, stamped := mirror.OriginIn(hostID, leaf)
 	return stamped && origin.Root == root
 }
 
-// use reports how a Pod of the host needs what it refers to.
+// use is how a Pod of the host needs the objects that it refers to.
 type use int
 
 const (
-	// unused: it does not run, and will not run, in the member.
+	// unused means that the Pod does not and will not run in the member.
 	unused use = iota
-	// used: it is bound to the member's node.
+	// used means that the Pod is bound to the member's node.
 	used
-	// usedEarly: it may be pushed before it is bound, if a claim of it is placed here.
+	// usedEarly means that the Pod may be pushed before it is bound, if one of its claims is
+	// placed in the member.
 	usedEarly
 )
 
@@ -182,32 +183,32 @@ func useOf(pod *corev1.Pod, m mirror.Member) use {
 	return unused
 }
 
-// bringsEarly reports whether a claim brings the Pods that use it to the member
-// before they are bound: we placed it here, which no tenant can do, and the
-// scheduler chose the member's node for it.
+// bringsEarly reports whether a claim makes the Pods that use it run early in the member:
+// Xylem placed it there, which a tenant cannot fake, and the scheduler chose the member's
+// node for it.
 func bringsEarly(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID && claim.Annotations[route.AnnSelectedNode] == m.NodeName
 }
 
-// needed reports whether a Pod cannot start without what it refers to.
+// needed reports whether a Pod cannot start without the object.
 func needed(pod *corev1.Pod, kind, name string) bool {
 	return slices.Contains(refs.Of(pod), refs.Reference{Kind: kind, Name: name})
 }
 
-// refers reports whether a Pod refers to it at all.
+// refers reports whether a Pod refers to the object.
 func refers(pod *corev1.Pod, kind, name string) bool {
 	return slices.ContainsFunc(refs.Of(pod), func(ref refs.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }
 
-// reading is what is remembered of the last time that a root was read.
+// reading describes the last read of a root.
 type reading struct {
-	// next is when it is due again.
+	// next is when the next read is due.
 	next time.Time
-	// users at that time: one that is new finds the root as it is now.
+	// users are the Pods at that time. For a new Pod, the root is read again.
 	users sets.Set[types.UID]
 }
 
-// due reports whether the root has to be read for these users.
+// due reports whether the root must be read for these users.
 func (r reading) due(now time.Time, users []*corev1.Pod) bool {
 	if r.users == nil || !now.Before(r.next) {
 		return true

@@ -51,34 +51,34 @@ func TestDecide(t *testing.T) {
 		observed
 		want decision
 	}{
-		"nothing":                         {observed{}, nothing{}},
-		"needed":                          {observed{users: users, read: true, want: want}, create{want}},
-		"needed, namespace not usable":    {observed{users: users}, nothing{}},
-		"needed, missing in the host":     {observed{users: users, read: true}, nothing{}},
-		"current":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
-		"not due":                         {observed{users: users, leaf: leaf()}, nothing{}},
-		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
-		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
-		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
-		"immutable, suspended":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
-		"root gone":                       {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
-		"root gone, suspended":            {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
-		"on its way out":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
-		"foreign in its place":            {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
-		"foreign, but the root is absent": {observed{users: users, read: true, foreign: true}, nothing{}},
-		"foreign, not needed":             {observed{foreign: true}, nothing{}},
-		"refused":                         {observed{users: users, read: true, refusal: refusal}, tell{refusal}},
-		"refused, pushed before":          {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
-		"not needed any more":             {observed{leaf: leaf()}, remove{leaf()}},
-		"a former copy that no Pod reads": {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
-		"the same, suspended":             {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
-		"the same, on its way out":        {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
-		"a former copy that a Pod reads":  {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"the same, changed":               {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
-		"the same, its root is gone: the name stays taken": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"not needed, leaf Pods there":                      {observed{leaf: leaf(), held: true}, nothing{}},
-		"not needed, suspended":                            {observed{leaf: leaf(), suspended: true}, nothing{}},
-		"not needed, on its way out":                       {observed{leaf: leaf(deleted)}, nothing{}},
+		"no users, no copy":                     {observed{}, nothing{}},
+		"needed":                                {observed{users: users, read: true, want: want}, create{want}},
+		"needed, namespace not usable":          {observed{users: users}, nothing{}},
+		"needed, missing in the host":           {observed{users: users, read: true}, nothing{}},
+		"current":                               {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
+		"not due":                               {observed{users: users, leaf: leaf()}, nothing{}},
+		"changed":                               {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
+		"root re-created, same contents":        {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
+		"immutable, root re-created":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
+		"immutable, suspended":                  {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
+		"root gone":                             {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
+		"root gone, suspended":                  {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
+		"being deleted":                         {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
+		"a foreign object has its name":         {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
+		"the same, but the root does not exist": {observed{users: users, read: true, foreign: true}, nothing{}},
+		"the same, not needed":                  {observed{foreign: true}, nothing{}},
+		"refused":                               {observed{users: users, read: true, refusal: refusal}, tell{refusal}},
+		"refused, pushed before":                {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
+		"not needed any more":                   {observed{leaf: leaf()}, remove{leaf()}},
+		"a former copy that no Pod uses":        {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
+		"the same, suspended":                   {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
+		"the same, being deleted":               {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
+		"a former copy that a Pod uses":         {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"the same, changed":                     {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
+		"the same, its root is gone: it stays to reserve the name": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"not needed, but a leaf Pod uses it":                       {observed{leaf: leaf(), held: true}, nothing{}},
+		"not needed, suspended":                                    {observed{leaf: leaf(), suspended: true}, nothing{}},
+		"not needed, being deleted":                                {observed{leaf: leaf(deleted)}, nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member, tc.kind, tc.key, tc.copies = here, refs.KindConfigMap, client.ObjectKeyFromObject(root()), copies
@@ -94,16 +94,16 @@ func TestOurs(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   bool
 	}{
-		"ours":                       {func(*corev1.ConfigMap) {}, true},
-		"another host's":             {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
-		"only labelled":              {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
-		"made by an earlier version": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
-		"of another root": {func(cm *corev1.ConfigMap) {
+		"a copy":                        {func(*corev1.ConfigMap) {}, true},
+		"another host's":                {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
+		"only labelled":                 {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
+		"created by an earlier version": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
+		"a copy of another root": {func(cm *corev1.ConfigMap) {
 			cm.Annotations[v1alpha1.AnnotationRoot] = "shop/other"
 			cm.Name = copies.Name("other")
 		}, false},
-		"copied to another name":    {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
-		"copied to another's space": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
+		"copied to another name":      {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
+		"copied to another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ours(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
@@ -191,10 +191,10 @@ func TestDue(t *testing.T) {
 		reading
 		want bool
 	}{
-		"never read": {want: true},
-		"just read":  {reading: reading{next: now.Add(time.Second), users: sets.New[types.UID]("p1", "p2")}},
-		"run out":    {reading{next: now, users: sets.New[types.UID]("p1")}, true},
-		"a new user": {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
+		"never read":    {want: true},
+		"just read":     {reading: reading{next: now.Add(time.Second), users: sets.New[types.UID]("p1", "p2")}},
+		"interval over": {reading{next: now, users: sets.New[types.UID]("p1")}, true},
+		"a new user":    {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.due(now, users); got != tc.want {

@@ -1,32 +1,33 @@
-// Package rootconfig copies the ConfigMaps and Secrets, image pull secrets among them, that
-// the host's Pods on a member refer to. (Those of ServiceAccounts are in the Pods:
-// admission in the host puts them there.) Its two controllers, root_configmap and
-// root_secret, are the only writers of leaf ConfigMaps and Secrets.
+// Package rootconfig copies the ConfigMaps and Secrets, including image pull secrets, that
+// the host's Pods on a member refer to. (Admission in the host adds the pull secrets of
+// ServiceAccounts to the Pods.) Its two controllers, root_configmap and root_secret, are the
+// only writers of leaf ConfigMaps and Secrets.
 //
-// A copy is needed while an unfinished Pod of the host refers to it, and is bound to the
-// member's virtual node, or nominated for it with a claim that is placed in the member, so
-// that its leaf may be pushed early. It is deleted when none does and the last leaf Pod
-// that refers to it is gone: containers that are still ending keep their files.
+// A copy is needed while an unfinished Pod of the host refers to it and belongs to the
+// member. A Pod belongs to the member if it is bound to the member's virtual node. A Pod that
+// is nominated to that node and has a claim placed in the member counts too, because its leaf
+// may be pushed early. The copy is deleted when no such Pod and no leaf Pod refers to it, so
+// that containers that are still stopping keep their files.
 //
-// A copy's name is <name>.xylem-<digest> (mirror.Copies), and leaf Pods refer to that
-// name. Under the root's own name, the member could have an object of its own, or get one
-// after any check, and the kubelet would give it to the Pod. The digest is of the host, the
+// A copy is named <name>.xylem-<digest> (mirror.Copies), and leaf Pods refer to that name.
+// The root's own name is not safe: the member could have another object of that name, even
+// after a check, and its kubelet would give that to the Pod. The digest covers the host, the
 // UID of the namespace and the name, so that a Pod never reads the copy of an earlier
-// namespace. The annotation xylem.io/root names the root. The member's policy reserves
-// these names. Copies of earlier versions have their roots' names; they are kept current
-// while a leaf Pod refers to them, even if the root is gone: otherwise the name would be
-// the member's.
+// namespace. The annotation xylem.io/root names the root. The member's policy reserves these
+// names. Copies of earlier versions have the names of their roots. Xylem updates them while a
+// leaf Pod refers to them and keeps them even if the root is gone, because otherwise the
+// member could take over the name.
 //
-// A Pod that needs what the host lacks, or a Secret of a type that is not copied, is not
-// pushed (ReferenceMissing, SecretUnsupported); an optional reference is safe, since
-// nothing has the copy's name. There are two exceptions: kube-root-ca.crt is the member's,
-// and a Pod without pull secrets gets those of the member's default service account.
+// A Pod is not pushed if it needs an object that the host lacks, or a Secret of a type that
+// is not copied (ReferenceMissing, SecretUnsupported). An optional reference is safe, because
+// no other object has the copy's name. There are two exceptions: Pods use the member's own
+// kube-root-ca.crt, and a Pod without pull secrets gets those of the member's default service
+// account.
 //
-// Secrets are read one by one, by name, and never listed or watched, which would take the
-// right to read all of them. As a kubelet does, Xylem reads each again when another Pod
-// needs it, and at intervals; nothing is written unless it differs. Only the manager's own
-// namespace has its Secrets watched. A copy follows its root: it is replaced if it is
-// immutable and the root was re-created, and deleted when the root is gone. A ConfigMap or
-// Secret of somebody else with that name is never touched; the Pods that wait for it report
-// it.
+// Xylem reads Secrets one by one, by name. Outside the manager's own namespace, it never
+// lists or watches them, because that would require the right to read all of them. As a
+// kubelet does, it reads each again when another Pod needs it, and at intervals. It writes
+// only changes. A copy follows its root: it is re-created if it is immutable and the root was
+// re-created, and deleted when the root is gone. Xylem never changes a foreign ConfigMap or
+// Secret of that name, but reports it on the Pods that wait.
 package rootconfig

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// leafPods enqueues what a leaf Pod refers to when it comes or goes; what it refers
-// to never changes.
+// leafPods enqueues the roots that a leaf Pod refers to when it is created or deleted. The
+// references of a Pod never change.
 func (r *reconciler[T]) leafPods() source.Source {
 	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofLeafPod),
 		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
@@ -31,10 +31,10 @@ func (r *reconciler[T]) ofLeafPod(ctx context.Context, obj client.Object) []reco
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, request := range r.references(pod) { // by the names of copies
+	for _, request := range r.references(pod) { // these are the names of copies
 		copied, found, err := r.get(ctx, r.Cache, request.NamespacedName)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up a copy that a leaf Pod refers to")
+			ctrl.LoggerFrom(ctx).Error(err, "could not look up a copy that a leaf Pod refers to")
 		}
 		if found {
 			requests = append(requests, r.ofCopy(ctx, copied)...)
@@ -52,8 +52,8 @@ func (r *reconciler[T]) ofCopy(_ context.Context, obj client.Object) []reconcile
 	return []reconcile.Request{{NamespacedName: origin.Root}}
 }
 
-// ofRootPod enqueues what a Pod of the host refers to, if that changes anything: a
-// Pod's many statuses enqueue nothing while it continues needing what was read for it.
+// ofRootPod enqueues the objects that a Pod of the host refers to. It skips objects that were
+// already read for this Pod, so that changes of the Pod's status enqueue nothing.
 func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -65,7 +65,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 	}
 	uses, err := r.uses(ctx, pod)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find out whether a Pod needs what it refers to")
+		ctrl.LoggerFrom(ctx).Error(err, "could not determine whether a Pod needs the objects it refers to")
 		return all
 	}
 	if !uses {
@@ -80,11 +80,11 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 	return changed
 }
 
-// ofClaim enqueues what the Pods that use a claim refer to.
+// ofClaim enqueues the objects that the Pods of a claim refer to.
 func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a claim")
 		return nil
 	}
 	var requests []reconcile.Request
@@ -96,12 +96,12 @@ func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reco
 	return requests
 }
 
-// inNamespace enqueues what the Pods of a namespace refer to: it may have become usable
-// in the member, or known in the host.
+// inNamespace enqueues the objects that the Pods of a namespace refer to, because the
+// namespace may have become usable in the member or visible in the host.
 func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Host.List(ctx, &pods, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the Pods of a namespace")
+		ctrl.LoggerFrom(ctx).Error(err, "could not list the Pods of a namespace")
 		return nil
 	}
 	var requests []reconcile.Request
@@ -113,7 +113,7 @@ func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object
 	return requests
 }
 
-// references are the requests of what a Pod refers to, of this kind.
+// references returns the requests for the objects of this kind that a Pod refers to.
 func (r *reconciler[T]) references(pod *corev1.Pod) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, ref := range refs.Of(pod) {

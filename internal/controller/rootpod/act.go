@@ -49,8 +49,8 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// create creates the leaf Pod, if live reads still ask for it. One that is there
-// already and was not seen in the cache is either ours, just made, or somebody else's.
+// create creates the leaf Pod if live reads confirm the decision. An existing Pod that is not
+// in the cache is either a new leaf or a foreign Pod.
 func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	if settled, err := r.settled(ctx, o); err != nil || !settled {
 		return err
@@ -62,29 +62,29 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		r.eventLeftOut(root)
-		return nil // its event brings us back to mark the root
+		return nil // its event enqueues the Pod, and the root is marked then
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return r.refusedByMember(ctx, root, "create", err)
 	}
 	var there corev1.Pod
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
-		return fmt.Errorf("read the Pod in the way: %w", err)
+		return fmt.Errorf("read the existing Pod: %w", err)
 	}
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a Pod \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
+		"member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, root, problem); err != nil {
 		return err
 	}
-	return problem // the Pod in the way is not watched: try again, at a bounded rate
+	return problem // the foreign Pod is not watched, so retry with backoff
 }
 
-// stillCreate decides again on the root as it is, by a live read: to a cache that
-// lags behind, a Pod that ran, ended or was replaced looks like one that is to be
-// pushed, and would run twice. A nil leaf is for the cache to catch up with.
+// stillCreate decides again with a live read of the root. In a stale cache, a Pod that ran,
+// finished or was replaced may look as if it had to be pushed, and would run twice. A nil
+// leaf means that there is nothing to create and the cache will catch up.
 func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
 	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 		return nil, nil, nil
 	}
 	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
-		return nil, nil, err // the copies are an earlier namespace's: its event enqueues the Pod
+		return nil, nil, err // the copies belong to an earlier namespace; its event enqueues the Pod
 	}
 	o.Root, o.Nominated = live, r.nominated(live)
 	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
@@ -103,8 +103,8 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 	return nil, nil, nil
 }
 
-// refusedByMember tells the user what the member's API server holds against a
-// Pod (a quota, Pod Security), and has it tried again at a bounded rate.
+// refusedByMember reports to the user why the member's API server rejects a Pod, such as a
+// quota or Pod Security. It returns the error for a retry with backoff.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
 	problem := guarded.RefusedByMember(r.Registration, doing, "the Pod", err)
 	if problem == nil {
@@ -118,8 +118,9 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 
 func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecycle.Remove) error {
 	if d.RootGone {
-		// After a restore of the host, absence is no evidence: the host lacks Pods that run.
-		// After one of the member alone, it is: the member runs Pods again whose roots are gone.
+		// After a restore of the host, a missing root proves nothing, because the host may
+		// lack roots of running Pods. After a restore of the member alone, it is proof,
+		// because the member may run Pods again whose roots are gone.
 		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}
@@ -128,7 +129,7 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 			return fmt.Errorf("prove that Pod %s is gone: %w", o.Origin.Root, err)
 		}
 		if root != nil && root.UID == o.Origin.UID {
-			return nil // the cache was behind
+			return nil // the cache was stale
 		}
 	}
 	if alive := o.Root != nil && o.Root.DeletionTimestamp == nil && !d.RootGone; alive {
@@ -149,10 +150,9 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 	return nil
 }
 
-// stillRemove decides again on the root, its leaf and its claims as they are, by live
-// reads, and reports whether the leaf is to go: in a cache that was filled by an API
-// server that lags behind, after a restart, a claim may be missing that is there, and
-// a leaf may run that has ended.
+// stillRemove decides again with live reads of the root, its leaf and its claims, and reports
+// whether the leaf must still be removed. A cache filled from a stale API server may lack a
+// claim or contain a leaf that has finished.
 func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	var err error
 	if podstatus.Finished(o.Root) {
@@ -162,7 +162,7 @@ func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (boo
 		}
 	}
 	if o.Root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.Origin.Root); err != nil || o.Root == nil || o.Root.UID != o.Origin.UID || o.Root.DeletionTimestamp != nil {
-		return false, err // seen by the cache before long
+		return false, err // the cache will catch up
 	}
 	o.Claims = slices.Clone(o.Claims)
 	for i := range o.Claims {
@@ -182,20 +182,20 @@ func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (boo
 	return still, nil
 }
 
-// finish removes the root, as its kubelet, once a live read proves that nothing
-// runs for it in the member.
+// finish completes the deletion of the root, as its kubelet would, after a live read proves
+// that it has no leaf in the member.
 func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil {
 		return fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
 	}
 	if leaf != nil && origin.UID == root.UID {
-		return nil // seen by the cache before long
+		return nil // the cache will catch up
 	}
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }
 
-// tell reports a problem of the Pod in this member, if there is one.
+// tell reports a problem of the Pod in this member. It does nothing if problem is nil.
 func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
 	if problem == nil {
 		return nil
@@ -203,8 +203,8 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror
 	return r.report(ctx, root, r.reporter(""), problem)
 }
 
-// report puts a problem on the root: the Pushed condition, and an event when it
-// is a new one.
+// report sets the Pushed condition of the root to the problem, and emits an event if the
+// problem is new.
 func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
 	if shown := report.PodProblem(root, v1alpha1.PodPushed); shown != nil && *shown == *problem && mirror.ReporterOf(root) == by {
 		return nil
@@ -217,15 +217,16 @@ func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.
 	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, "", r.Clock.Now()))
 }
 
-// reporter of what concerns the Pod itself, or else a claim of it.
+// reporter returns the reporter of a problem with a claim, or with the Pod itself if claim is
+// empty.
 func (r *reconciler) reporter(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }
 
-// settled proves by live reads that none of the Pod's disks is being released: who
-// releases one marks it first, and looks for Pods like this one then. Nor may one
-// say that it is unused: the mark of a time that is over could outlive this Pod, if
-// the manager ends, and the grace would be measured from then.
+// settled proves with live reads that none of the Pod's disks is being released. The
+// controller that releases a disk marks it first and then looks for Pods like this one. A
+// disk must not be marked as unused either: if the manager ended, the mark could outlive this
+// Pod, and the grace period would be measured from the old time.
 func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {
@@ -233,13 +234,13 @@ func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, e
 		}
 		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(c.Volume.Name))
 		if err != nil || pv == nil || pv.UID != c.Volume.UID || hostpv.Releasing(pv) || hostpv.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
-			return false, err // its event enqueues us
+			return false, err // the PV's event enqueues the Pod
 		}
 	}
 	return true, nil
 }
 
-// pushedMessage of the condition names the leaf.
+// pushedMessage returns the message of the Pushed condition, which names the leaf.
 func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
 	return fmt.Sprintf("pushed to member %q as Pod \"%s/%s\" with UID %s", m.Registration, leaf.Namespace, leaf.Name, leaf.UID)
 }

@@ -28,11 +28,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// reads answers live reads from one Pod, one claim, one PV and one Node, and from the
-// namespace that they are in.
+// reads is a reader that returns one Pod, claim, PV and Node, and their namespace.
 type reads struct {
 	client.Reader
-	namespace types.UID // empty: as copies has it
+	namespace types.UID // empty: the UID in copies
 	node      *corev1.Node
 	pod       *corev1.Pod
 	claim     *corev1.PersistentVolumeClaim
@@ -72,42 +71,42 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-var errWrite = errors.New("a write was tried")
+var errWrite = errors.New("attempted write")
 
-// writes refuses every write, by which tests see that one was tried.
+// writes rejects every write with errWrite, so that tests notice an attempt.
 type writes struct{ client.Client }
 
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
 
 func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
 
-// An early leaf is withdrawn for what is so, not for what a cache lacks that was
-// filled from a server that lags behind.
+// An early leaf is withdrawn because of the live state, not because of a cache that was
+// filled from a stale server.
 func TestWithdrawalIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
 		want   error
 	}{
-		"the claim is there after all":  {func(*reads) {}, nil},
-		"the claim is gone":             {func(r *reads) { r.claim = nil }, errWrite},
-		"the scheduler has changed":     {func(r *reads) { r.claim.Annotations = nil }, errWrite},
-		"the Pod was bound here by now": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
+		"the claim exists":                           {func(*reads) {}, nil},
+		"the claim is gone":                          {func(r *reads) { r.claim = nil }, errWrite},
+		"the scheduler has removed its choice":       {func(r *reads) { r.claim.Annotations = nil }, errWrite},
+		"the Pod was bound to this member meanwhile": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
 		"the Pod was bound elsewhere": {func(r *reads) {
 			r.node = virtualNode()
 			r.node.Name, r.node.Labels[v1alpha1.LabelClusterID] = there.NodeName, there.ClusterID
 			r.pod.Spec.NodeName = there.NodeName
 		}, errWrite},
 		"the Pod is being deleted":       {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{}; r.claim = nil }, nil},
-		"another Pod has the name":       {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
-		"the host does not answer":       {func(r *reads) { r.err = down }, down},
-		"the host has no such Pod (yet)": {func(r *reads) { r.pod, r.claim = nil, nil }, nil},
+		"the Pod was re-created":         {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
+		"the host does not respond":      {func(r *reads) { r.err = down }, down},
+		"the host does not have the Pod": {func(r *reads) { r.pod, r.claim = nil, nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running)
 			live := &reads{pod: o.Root.DeepCopy(), claim: o.Claims[0].Root.DeepCopy()}
 			tc.change(live)
-			o.Claims[0].Root = nil // as the cache has it
+			o.Claims[0].Root = nil // as in the stale cache
 			d, removal := lifecycle.Next(o).(lifecycle.Remove)
 			if !removal {
 				t.Fatalf("decision is %T, want remove", lifecycle.Next(o))
@@ -123,18 +122,19 @@ func TestWithdrawalIsLive(t *testing.T) {
 	}
 }
 
-// A host that was restored lacks the roots of Pods that run, which is no evidence. A member
-// that was restored runs Pods again whose roots are gone: beside those in their place.
+// If the host was restored, a missing root proves nothing, because its Pod may be running. If
+// the member was restored, it may run Pods again whose roots are gone, beside their
+// replacements.
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
 		restores  fencing.Restores
 		want      error
 	}{
-		"nothing was restored":            {want: errWrite},
-		"the host was restored":           {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored":         {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
-		"the host was, and it is settled": {nil, fencing.Restores{Host: now.Time}, errWrite},
+		"nothing was restored":                             {want: errWrite},
+		"the host was restored":                            {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored":                          {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
+		"the host was restored, and an admin confirmed it": {nil, fencing.Restores{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
@@ -149,27 +149,27 @@ func TestRemovalAfterARestore(t *testing.T) {
 	}
 }
 
-// A leaf is created for the root as it is: to a cache that lags behind, a Pod that ran looks
-// like one that was never pushed.
+// A leaf is created for the live root. In a stale cache, a Pod that ran may look as if it had
+// never been pushed.
 func TestCreationIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
 		want   error
 	}{
-		"it has not run":             {func(*reads) {}, errWrite},
-		"it ran: marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
-		"it has failed":              {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
-		"it is being deleted":        {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
-		"it is gone":                 {func(r *reads) { r.pod = nil }, nil},
-		"another one has its name":   {func(r *reads) { r.pod.UID = "newer" }, nil},
-		"its namespace was replaced": {func(r *reads) { r.namespace = "newer-uid" }, nil},
-		"it is on another node":      {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
-		"the host does not answer":   {func(r *reads) { r.err = down }, down},
-		"it was withdrawn meanwhile": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
+		"it has not run":              {func(*reads) {}, errWrite},
+		"it ran and is marked Pushed": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
+		"it has failed":               {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
+		"it is being deleted":         {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
+		"it is gone":                  {func(r *reads) { r.pod = nil }, nil},
+		"it was re-created":           {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"its namespace was replaced":  {func(r *reads) { r.namespace = "newer-uid" }, nil},
+		"it is on another node":       {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
+		"the host does not respond":   {func(r *reads) { r.err = down }, down},
+		"it was withdrawn meanwhile":  {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(onNode) // as the cache has it: bound, not marked
+			o := seen(onNode) // as in the cache: bound, not marked
 			o.Claims[0].Leaf.Spec.VolumeName = "pv-data"
 			d, creation := lifecycle.Next(o).(lifecycle.Create)
 			if !creation {
@@ -188,17 +188,17 @@ func TestCreationIsLive(t *testing.T) {
 	}
 }
 
-// The leaf of a root that has ended is removed for what is so, in both clusters.
+// The leaf of a finished root is removed because of the live state of both clusters.
 func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, member func(*reads)
 		want         error
 	}{
 		"the leaf runs":                   {func(*reads) {}, func(*reads) {}, errWrite},
-		"the leaf has ended":              {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
+		"the leaf has finished":           {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
 		"the leaf is gone":                {func(*reads) {}, func(r *reads) { r.pod = nil }, nil},
-		"another leaf has its name":       {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
-		"the root has not ended":          {func(r *reads) { r.pod.Status.Phase = corev1.PodRunning }, func(*reads) {}, nil},
+		"the leaf was re-created":         {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
+		"the root has not finished":       {func(r *reads) { r.pod.Status.Phase = corev1.PodRunning }, func(*reads) {}, nil},
 		"the root was replaced meanwhile": {func(r *reads) { r.pod.UID = "newer" }, func(*reads) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,8 +221,8 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	}
 }
 
-// listed answers lists from caches: the claims of the member, the Pods of the host. Of
-// single objects it has those that it was given.
+// listed is a cache: it lists the claims of the member and the Pods of the host, and gets the
+// given objects.
 type listed struct {
 	cache.Cache
 	objects []client.Object
@@ -251,8 +251,8 @@ func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// A StorageClass that is created, or replaced, in the member enqueues the Pods whose
-// claims wait there for a disk of it.
+// A StorageClass that is created or replaced in the member enqueues the Pods whose leaf
+// claims of that class are unbound.
 func TestClassEnqueuesPods(t *testing.T) {
 	ofClass := func(class string) corev1.PersistentVolumeClaim {
 		leaf := asked("data", here).Leaf.DeepCopy()
@@ -278,8 +278,8 @@ func TestClassEnqueuesPods(t *testing.T) {
 	}
 }
 
-// The leaf of a root that is bound to a node which the cache lacks stays, and no event of
-// that node or of the Pod there reaches this member: the error has the Pod retried.
+// A leaf stays if its root is bound to a node that is not in the cache. No event of that node
+// or of the Pod reaches this member, so the error makes the Pod retry.
 func TestNodeIsAwaited(t *testing.T) {
 	for name, tc := range map[string]struct {
 		boundTo string
@@ -303,7 +303,7 @@ func TestNodeIsAwaited(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: host, Cache: listed{objects: []client.Object{leaf}}}}
 			got, err := r.observe(t.Context(), client.ObjectKeyFromObject(o.Root))
 			if got.Leaf == nil {
-				t.Fatal("the leaf was not seen")
+				t.Fatal("the leaf was not observed")
 			}
 			if failed := err != nil; failed != tc.fails {
 				t.Errorf("error is %v", err)
@@ -312,7 +312,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}
 }
 
-// What the member has of its own under the name that a Pod refers to is never looked at.
+// An object of the member that is not a copy is ignored, whatever its name.
 func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
 	secret := &corev1.Secret{ObjectMeta: meta}
@@ -325,7 +325,7 @@ func TestReferencesObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := copied.DeepCopy() // by its root's name, as earlier versions made it
+	former := copied.DeepCopy() // with its root's name, as earlier versions created it
 	former.Name = secret.Name
 	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copied.Name}}
 	for name, tc := range map[string]struct {
@@ -334,17 +334,17 @@ func TestReferencesObserved(t *testing.T) {
 		missing      []string
 		lacking      string // reason
 	}{
-		"copied":                                     {host: secret, member: copied},
-		"not copied yet":                             {host: secret, missing: []string{"Secret password"}},
-		"optional, not copied yet":                   {optional: true, host: secret, missing: []string{"Secret password"}},
-		"the copy is of an earlier namespace":        {host: secret, member: older, missing: []string{"Secret password"}},
-		"the copy is of an earlier version":          {host: secret, member: former, missing: []string{"Secret password"}},
-		"something else has the copy's name":         {host: secret, member: forged, missing: []string{"Secret password"}},
-		"the host lacks it":                          {lacking: v1alpha1.ReasonReferenceMissing},
-		"the host lacks it, the member has its own":  {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
-		"optional, and the host lacks it":            {optional: true},
-		"of a type that is not copied":               {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
-		"optional, and of a type that is not copied": {optional: true, host: token},
+		"copied":                   {host: secret, member: copied},
+		"not copied yet":           {host: secret, missing: []string{"Secret password"}},
+		"optional, not copied yet": {optional: true, host: secret, missing: []string{"Secret password"}},
+		"the copy belongs to an earlier namespace":  {host: secret, member: older, missing: []string{"Secret password"}},
+		"the copy is from an earlier version":       {host: secret, member: former, missing: []string{"Secret password"}},
+		"another object has the copy's name":        {host: secret, member: forged, missing: []string{"Secret password"}},
+		"the host lacks it":                         {lacking: v1alpha1.ReasonReferenceMissing},
+		"the host lacks it, the member has its own": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
+		"optional, and the host lacks it":           {optional: true},
+		"a type that is not copied":                 {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
+		"optional, and a type that is not copied":   {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := lifecycle.Observed{Member: here, Root: rootPod()}
@@ -369,8 +369,8 @@ func TestReferencesObserved(t *testing.T) {
 	}
 }
 
-// A Pod whose nomination the scheduler has lost is examined as that of a scheduler that
-// shows none.
+// If the scheduler has lost a Pod's nomination, the Pod is checked as for a scheduler that
+// does not nominate.
 func TestNominated(t *testing.T) {
 	lost := &corev1.Pod{}
 	lost.Status.Conditions = []corev1.PodCondition{{
@@ -382,9 +382,9 @@ func TestNominated(t *testing.T) {
 		pod   *corev1.Pod
 		want  bool
 	}{
-		"the scheduler shows it":          {true, &corev1.Pod{}, true},
-		"the scheduler has lost it":       {true, lost, false},
-		"the scheduler does not show any": {false, &corev1.Pod{}, false},
+		"the scheduler nominates":               {true, &corev1.Pod{}, true},
+		"the scheduler has lost the nomination": {true, lost, false},
+		"the scheduler does not nominate":       {false, &corev1.Pod{}, false},
 	} {
 		r := &reconciler{Options: Options{NominatedNode: tc.shows}}
 		if got := r.nominated(tc.pod); got != tc.want {
@@ -393,7 +393,7 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// Whether a volume was mirrored for a claim whose leaf claim is gone is read live.
+// A live read determines whether a volume was mirrored for a claim whose leaf claim is gone.
 func TestMirrorsObserved(t *testing.T) {
 	unbound := asked("data", here).Root
 	down := errors.New("connection refused")
@@ -409,9 +409,9 @@ func TestMirrorsObserved(t *testing.T) {
 		"none, and none is about to be bound": {root: unbound},
 		"about to be bound":                   {root: unbound, volume: bound("data", here).Volume, want: true},
 		"bound":                               {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
-		"of another member":                   {root: elsewhere.Root, volume: elsewhere.Volume},
+		"in another member":                   {root: elsewhere.Root, volume: elsewhere.Volume},
 		"of another claim":                    {root: another.Root, volume: another.Volume},
-		"the host does not answer":            {root: bound("data", here).Root, err: down},
+		"the host does not respond":           {root: bound("data", here).Root, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
@@ -424,7 +424,7 @@ func TestMirrorsObserved(t *testing.T) {
 	}
 }
 
-// volumes also answers lists of PVs.
+// volumes also lists PVs.
 type volumes struct{ reads }
 
 func (v volumes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {

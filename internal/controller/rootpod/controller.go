@@ -35,34 +35,34 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "root_pod"
 	actor = guarded.Actor("root-pod")
-	// workers push Pods of one member side by side.
+	// workers is the number of Pods of one member that are reconciled concurrently.
 	workers = 8
-	// referencesAgain is when the ConfigMaps and Secrets that a Pod waits for are read
-	// again: the host's are not watched.
+	// referencesAgain is how often the host's ConfigMaps and Secrets that a Pod waits for are
+	// read, because they are not watched.
 	referencesAgain = 10 * time.Second
-	// remembered is of how many ephemeral containers it is known what was reported of them.
-	// A manager that has restarted reports it again.
+	// remembered is the number of ephemeral containers whose last event is kept in memory.
+	// After a restart, the manager reports the others again.
 	remembered = 1024
 )
 
-// Options of the controller.
+// Options configures the controller.
 type Options struct {
-	// NominatedNode reports that the host's scheduler shows in a Pod's status which
-	// node it is about to bind it to (Kubernetes 1.35 and later, by default).
-	// Without it, a Pod goes early only if it fits the node by our own checks and
-	// nobody else uses its unbound claims.
+	// NominatedNode means that the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod (Kubernetes 1.35 and later, by default). Without it, a Pod is pushed early
+	// only if it fits the node according to Xylem's own checks, and no other Pod uses its
+	// unbound claims.
 	NominatedNode bool
-	// Mirrors that were created for claims.
+	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
 }
 
 type reconciler struct {
 	*member.Link
 	Options
-	// debugged has what was reported of ephemeral containers, by the Pod's UID and their name.
+	// debugged maps the Pod's UID and the name of an ephemeral container to the last event.
 	debugged *lru.Cache
 }
 
@@ -80,7 +80,7 @@ func Setup(link *member.Link, options Options) error {
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // of the same name
+		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root has the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
@@ -88,7 +88,7 @@ func Setup(link *member.Link, options Options) error {
 	)
 }
 
-// advances is Urgent for what has a Pod pushed, deleted or finished.
+// advances makes a change urgent if it causes a Pod to be pushed, deleted or finished.
 var advances = route.WhenChanged(func(pod *corev1.Pod) step {
 	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
 	if podstatus.Pushed(pod) != corev1.ConditionTrue {
@@ -103,7 +103,7 @@ type step struct {
 	debugged           int
 }
 
-// ofRecord: of a host PV, all counts but its status.
+// ofRecord admits all changes of a host PV except those of its status.
 func ofRecord(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
 	is, ok := after.(*corev1.PersistentVolume)
@@ -111,7 +111,7 @@ func ofRecord(before, after client.Object) bool {
 		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 }
 
-// Reconcile brings one Pod a step further.
+// Reconcile takes the next step for one Pod.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -169,20 +169,20 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	return o, nil
 }
 
-// observeUnpushed looks for what a Pod without a leaf waits for.
+// observeUnpushed reads what a Pod without a leaf waits for.
 func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
 	switch {
 	case !o.AwaitsNode():
 		return r.references(ctx, o)
-	case o.Ran(): // no other member's controller decides on it
+	case o.Ran(): // otherwise, another member's controller decides
 		return r.observeMirrors(ctx, o)
 	}
 	return nil
 }
 
-// observeMirrors looks, live, for the host PVs of this member that claims without a leaf
-// claim are bound to, or are about to be: their leaf claims were bound, and somebody in the
-// member has deleted them, or restored it to before them.
+// observeMirrors reads live whether each claim without a leaf claim has, or is about to have,
+// a host PV of this member. If so, its leaf claim was bound, and someone in the member
+// deleted it or restored an older backup.
 func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) error {
 	for i := range o.Claims {
 		c := &o.Claims[i]
@@ -208,8 +208,8 @@ func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) 
 	return nil
 }
 
-// otherNodes are those that the root and its unbound claims name beside the
-// member's own, as far as they are known.
+// otherNodes returns the existing nodes, other than the member's own, that the root and its
+// unbound claims name.
 func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Observed) (map[string]*corev1.Node, error) {
 	names := []string{o.Root.Spec.NodeName}
 	for _, c := range o.Claims {
@@ -233,13 +233,13 @@ func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Observed) (
 	return others, nil
 }
 
-// nominated reports whether the host's scheduler shows in a Pod where it is about to
-// bind it.
+// nominated reports whether the host's scheduler sets a Pod's nominated node before it binds
+// it.
 func (r *reconciler) nominated(pod *corev1.Pod) bool {
 	return r.NominatedNode && !podstatus.NominationLost(pod)
 }
 
-// claim observes one claim of the Pod on both sides.
+// claim observes one claim of the Pod in the host and the member.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (lifecycle.Claim, error) {
 	c := lifecycle.Claim{Name: key.Name}
 	var err error
@@ -266,8 +266,8 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 	return c, err
 }
 
-// boundVolume is the host PV that a claim is bound to, UIDs agreeing; nil if it is
-// bound to none, or there is no claim.
+// boundVolume returns the host PV that a claim is bound to, if its claimRef has the claim's
+// UID. It returns nil for an unbound claim and for no claim.
 func boundVolume(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	if claim == nil {
 		return nil, nil
@@ -279,13 +279,13 @@ func boundVolume(ctx context.Context, from client.Reader, claim *corev1.Persiste
 	return nil, err
 }
 
-// shared reports whether another Pod that has not ended uses a claim.
+// shared reports whether another unfinished Pod uses a claim.
 func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod types.UID) (bool, error) {
 	users, err := index.PodsOfClaim(ctx, r.Host, claim)
 	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !podstatus.Finished(&user) }), err
 }
 
-// waits reports whether a leaf claim's class waits for a consumer.
+// waits reports whether the class of a leaf claim has binding mode WaitForFirstConsumer.
 func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeClaim) (bool, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
 	if err != nil || class == nil {
@@ -294,9 +294,9 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
 }
 
-// references observes which of the ConfigMaps and Secrets that the Pod refers to have no
-// copy in the member yet. One that is optional and that the host lacks is not waited for:
-// nothing but its copy ever has the copy's name.
+// references observes which ConfigMaps and Secrets of the Pod have no copy in the member yet.
+// If the host lacks an optional one, the Pod does not wait for it, because no other object
+// can have the copy's name.
 func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
@@ -327,13 +327,13 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 	}
 	if o.Lacking == nil && len(absent) > 0 {
 		o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: fmt.Sprintf(
-			"Xylem does not push the Pod to member %q: it refers to what namespace %q of the host lacks: %s. Create it in the host, or mark the reference as optional",
+			"Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to: %s. Create them there, or mark the references as optional",
 			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))}
 	}
 	return nil
 }
 
-// copied reports whether the member has the copy of what a Pod refers to.
+// copied reports whether the member has the copy of an object that a Pod refers to.
 func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (bool, error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: o.Copies.Name(ref.Name)}
 	var origin mirror.Origin
@@ -346,8 +346,8 @@ func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs
 	return origin.Root.Name == ref.Name, err
 }
 
-// inHost looks, live, since Secrets are not watched there, whether the host has what a
-// Pod refers to, and why it is not copied.
+// inHost reads live whether the host has an object that a Pod refers to, because Secrets are
+// not watched there. refusal says why the object is not copied.
 func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {
@@ -371,20 +371,20 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 	return r.requests(ctx, pods, err)
 }
 
-// ofLeafClass enqueues the Pods whose unbound leaf claims have a class of the member:
-// whether it waits for a consumer decides on when they are pushed, and the class may be
-// created after the claims.
+// ofLeafClass enqueues the Pods with unbound leaf claims of a class of the member. The
+// class's binding mode determines when they are pushed, and it may be created after the
+// claims.
 func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []reconcile.Request {
 	var claims corev1.PersistentVolumeClaimList
 	if err := r.Cache.List(ctx, &claims, index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the leaf claims of a StorageClass")
+		ctrl.LoggerFrom(ctx).Error(err, "could not list the leaf claims of a StorageClass")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Spec.VolumeName == "" && ptr.Deref(claim.Spec.StorageClassName, "") == class.GetName() {
-			requests = append(requests, r.ofRootClaim(ctx, claim)...) // of the same name
+			requests = append(requests, r.ofRootClaim(ctx, claim)...) // the root has the same name
 		}
 	}
 	return requests
@@ -418,7 +418,7 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	return r.requests(ctx, list.Items, err)
 }
 
-// requests are those of the Pods that concern this member.
+// requests returns the requests for the Pods that are unbound or bound to this member.
 func (r *reconciler) requests(ctx context.Context, pods []corev1.Pod, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == r.NodeName })
 }

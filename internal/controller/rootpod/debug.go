@@ -17,19 +17,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// The right that ephemeral containers need in a member.
+// The permission that ephemeral containers require in a member.
 const (
 	debugVerb        = "patch"
 	debugSubresource = "ephemeralcontainers"
 )
 
-// addDebug adds the ephemeral containers, each by itself: the API removes none, so one that
-// the member refuses must not keep out the next one. What keeps one out is reported on the
-// root; no watch shows when an admin grants the right, so it is retried at a bounded rate.
+// addDebug adds the ephemeral containers one by one, so that one that the member rejects does
+// not block the next. A rejection is reported on the root. No watch shows when an admin
+// grants the right, so the request is retried with backoff.
 func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
-		return err // its event enqueues the Pod
+		return err // an event of the namespace enqueues the Pod
 	}
 	copies := mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
 	point := func(pod *corev1.Pod) { refs.PointAt(copies, pod) }
@@ -39,7 +39,7 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 		after, err := podspec.ApplyDebug(o.Root, leaf, name, point)
 		if refusal := (&mirror.Refusal{}); errors.As(err, &refusal) {
 			r.reportDebug(o.Root, name, refusal.Message+". Add another one without that field")
-			continue // for good: ephemeral containers do not change
+			continue // permanently: ephemeral containers are immutable
 		}
 		if err := r.Leaf.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
 			why := r.keepsDebugOut(ctx, o.Root.Namespace, err)
@@ -55,7 +55,8 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	return refused
 }
 
-// keepsDebugOut says why the member refuses an ephemeral container; empty if it does not.
+// keepsDebugOut returns why the member rejects an ephemeral container, or an empty string for
+// other errors.
 func (r *reconciler) keepsDebugOut(ctx context.Context, namespace string, err error) string {
 	if apierrors.IsForbidden(err) {
 		if allowed, err := r.Streams.May(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
@@ -67,8 +68,8 @@ func (r *reconciler) keepsDebugOut(ctx context.Context, namespace string, err er
 	if problem == nil {
 		return ""
 	}
-	if apierrors.IsForbidden(err) { // Pod Security, mostly, against what kubectl asks for by default
-		return problem.Message + ". Add another one by kubectl debug --profile=baseline or --profile=restricted"
+	if apierrors.IsForbidden(err) { // mostly Pod Security, because of kubectl's default profile
+		return problem.Message + ". Add another one with kubectl debug --profile=baseline or --profile=restricted"
 	}
 	return problem.Message
 }

@@ -18,11 +18,12 @@ func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "withdrawn from member %q: %s", r.Registration, why)
 }
 
-// eventLeftOut names what the leaf of a Pod lacks of it; nothing if it lacks nothing.
+// eventLeftOut names the fields of a Pod that its leaf lacks. It emits no event if there are
+// none.
 func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 	if names := podspec.LeftOut(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
-			"the Pod runs in member %q without %s, which mean nothing outside of this cluster. Remove them if the Pod does not need them, or run it on a node of this cluster",
+			"the Pod runs in member %q without %s, which have no meaning outside this cluster. Remove them if the Pod does not need them, or run it on a node of this cluster",
 			r.Registration, strings.Join(names, ", "))
 	}
 }

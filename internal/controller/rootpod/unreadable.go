@@ -12,26 +12,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// reportUnreadable reports on the Pod that the manager may not read what it refers to,
-// if that is why it could not be observed. The error stays: no watch shows when an admin
-// grants the right, so that the Pod is retried at a bounded rate.
+// reportUnreadable reports on the Pod that the manager lacks the right to read an object that
+// the Pod refers to, if that caused the error. It returns the error for a retry with backoff,
+// because no watch shows when an admin grants the right.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
 	return errors.Join(err, r.tell(ctx, root, unreadable(root, err)))
 }
 
-// unreadable is the problem of a Pod that refers to a ConfigMap or Secret that the host
-// does not let the manager get; nil if the error is another.
+// unreadable returns the problem of a Pod that refers to a ConfigMap or Secret that the
+// manager has no right to get from the host. It returns nil for other errors.
 func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 	var status apierrors.APIStatus
 	if root == nil || !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
 	}
-	// Members' objects are read from caches, which nothing forbids.
+	// Objects of members are read from caches, so the error is from the host.
 	kind, ok := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[status.Status().Details.Kind]
 	if !ok {
 		return nil
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonReferenceForbidden, Message: fmt.Sprintf(
-		"Xylem does not push the Pod: the manager may not get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
+		"Xylem does not push the Pod: the manager does not have the right to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
 		kind, status.Status().Details.Name, root.Namespace)}
 }

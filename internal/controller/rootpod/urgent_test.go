@@ -9,7 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// What has a Pod pushed, deleted or finished is not held back.
+// Changes that cause a Pod to be pushed, deleted or finished are urgent.
 func TestAdvances(t *testing.T) {
 	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{}
@@ -29,13 +29,13 @@ func TestAdvances(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it is nominated":             {pod(), pod(nominated), true},
-		"it is bound":                 {pod(nominated), pod(nominated, bound), true},
-		"it is bound, and runs early": {pod(pushed, nominated), pod(pushed, nominated, bound), false},
-		"it is deleted":               {pod(pushed, bound), pod(pushed, bound, deleted), true},
-		"it has ended":                {pod(pushed, bound, deleted), pod(pushed, bound, deleted, ended), true},
-		"its labels change":           {pod(pushed, bound), pod(pushed, bound, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }), false},
-		"somebody reports that it waits": {pod(nominated), pod(nominated, func(p *corev1.Pod) {
+		"it is nominated":                 {pod(), pod(nominated), true},
+		"it is bound":                     {pod(nominated), pod(nominated, bound), true},
+		"it is bound after an early push": {pod(pushed, nominated), pod(pushed, nominated, bound), false},
+		"it is deleted":                   {pod(pushed, bound), pod(pushed, bound, deleted), true},
+		"it has finished":                 {pod(pushed, bound, deleted), pod(pushed, bound, deleted, ended), true},
+		"its labels change":               {pod(pushed, bound), pod(pushed, bound, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }), false},
+		"a condition reports that it waits": {pod(nominated), pod(nominated, func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionFalse}}
 		}), false},
 	} {

@@ -17,11 +17,11 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
-// Bound (k8s.io/component-helpers and kubernetes/pkg/volume/util: PVProtectionFinalizer).
+// volumeProtection is the finalizer with which Kubernetes keeps a PV while it is Bound
+// (k8s.io/component-helpers and kubernetes/pkg/volume/util: PVProtectionFinalizer).
 const volumeProtection = "kubernetes.io/pv-protection"
 
-// act takes the step that the plan has for this controller.
+// act takes the plan's step if this controller owns it.
 func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
 	switch step := plan.By(lifecycle.RootPV); step {
 	case lifecycle.None:
@@ -60,8 +60,8 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	}
 }
 
-// setDelete sets the leaf PV to Delete, once the root is proven gone, and the one that the
-// leaf PV has the stamp of, if that is another one.
+// setDelete sets the leaf PV to Delete, once live reads prove that the root is gone, and also
+// the root in the leaf PV's stamp if it is another one.
 func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
@@ -86,7 +86,8 @@ func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, s.Claim, e))
 }
 
-// destroying begins the evidence of I2 (a): the host PV has ended, and its claim is gone.
+// destroying collects the first part of the evidence of I2 (a): the host PV has ended, and its
+// claim is gone.
 func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.Destroying, bool, error) {
 	host, proven, err := r.Proof().HostReleased(ctx, s.Host)
 	if err != nil || !proven {
@@ -96,8 +97,8 @@ func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.
 	return proof.Destroying{Host: host, Root: gone}, proven, err
 }
 
-// unlessProtected takes a step once Kubernetes' own finalizer is off the host PV, which enqueues
-// it.
+// unlessProtected takes a step once Kubernetes has removed its own finalizer from the host PV.
+// That change enqueues the PV.
 func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed) error) error {
 	if protected(s.Host) {
 		return nil
@@ -105,10 +106,9 @@ func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, st
 	return step(ctx, s)
 }
 
-// dropHost deletes the host PV, then takes our finalizer off: in this order, so that no moment is
-// left in which nobody holds or deletes it. What makes the host forget the volume is proven first.
-// In a cluster that was restored, absence is no evidence: the host PV is the last that knows of
-// the volume.
+// dropHost deletes the host PV, and then removes Xylem's finalizer, so that the PV is never
+// without both. Before the host forgets the volume, live reads prove that it may. In a restored
+// cluster, absence is no evidence, and the host PV is the last record of the volume.
 func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	return r.deleteHost(ctx, s)
 }
 
-// endPromise does the same for a promise without a disk, once it is proven to be as it was seen,
-// and its claim to be gone.
+// endPromise does the same for a promise without a disk, once live reads prove that it is
+// unchanged and its claim is gone.
 func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	return r.deleteHost(ctx, s)
 }
 
-// leafGone proves that the member has nothing left of a volume. If it has a leaf claim that the
-// cache lacks, and that goes before the cache has it, no event says so: the step is tried again.
+// leafGone proves that the member has no object left of a volume. If the cache lacks a leaf
+// claim that is deleted before the cache has it, no event reports that, so leafGone retries.
 func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, error) {
 	gone, err := r.Proof().LeafGone(ctx, s.Host)
 	if err != nil || gone {
@@ -154,7 +154,7 @@ func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, er
 func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed) error {
 	if s.Host.DeletionTimestamp == nil {
 		r.idle.end(s.Host.UID)
-		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event enqueues it, for the finalizer
+		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event enqueues it, to remove the finalizer
 	}
 	return r.dropFinalizer(ctx, s)
 }
@@ -166,7 +166,7 @@ func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) erro
 	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
 }
 
-// deleteStale deletes the leaf claim of an earlier root, which has the volume.
+// deleteStale deletes the leaf claim of an earlier root that has the volume.
 func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error {
 	claim := s.Stale()
 	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
@@ -176,10 +176,9 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
 }
 
-// sameLeaf proves that the leaf claim's volume is what it was decided on: the one that was
-// mirrored, at the policy that was seen, or none. Another one by that name, which was
-// re-created, is not ours to destroy: it is to be the one that was seen, and to outlive
-// the claim.
+// sameLeaf proves that the leaf claim's volume is as observed: the mirrored one with the
+// observed policy, or none. A re-created one of that name is not Xylem's to destroy. It must be
+// the observed one, and outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
 	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {
@@ -192,14 +191,13 @@ func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.Le
 	})
 }
 
-// protected reports whether Kubernetes is about to take its own finalizer off a PV that
-// is deleted. Two that take one off at the same time collide, and the PV stays until
-// both are gone whichever is first.
+// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV.
+// Two concurrent removals collide, and the PV stays until both are done, whichever is first.
 func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
 }
 
-// claimOf a host PV that has a claimRef.
+// claimOf returns the key of the claim in a host PV's claimRef.
 func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
 }

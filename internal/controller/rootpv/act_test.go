@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// reads answers live reads from a few objects, and has no writes.
+// reads serves live reads from a few objects, and has no writes.
 type reads struct {
 	client.Reader
 	volume *corev1.PersistentVolume
@@ -53,7 +53,7 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 var errWrite = errors.New("a write was tried")
 
-// writes refuses every write, by which tests see that one was tried.
+// writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
 
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
@@ -62,14 +62,13 @@ func (writes) Patch(context.Context, client.Object, client.Patch, ...client.Patc
 	return errWrite
 }
 
-// The evidence of I2 is taken live, at the moment of the write, whatever the
-// caches said when it was decided.
+// The evidence of I2 is read live before the write, whatever the caches showed at the decision.
 func TestEvidenceIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(s *volume.Observed, host, leaf *reads)
 		fails  error
-		// written: the write was tried.
+		// written: the write was attempted.
 		written bool
 	}{
 		"all as seen": {change: func(*volume.Observed, *reads, *reads) {}, written: true},
@@ -157,8 +156,8 @@ func TestEvidenceIsLive(t *testing.T) {
 	}
 }
 
-// What a restored cluster lacks may have been lost with its state: until an admin
-// confirms, the host PV is kept.
+// A restored cluster may have lost objects. Until an admin confirms the restore, the host PV
+// stays.
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +177,8 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	}
 }
 
-// What a restored member lacks is no evidence before anybody has noticed the restore either:
-// the host PV is the last that knows of the disk, be it a volume or a promise (I1).
+// Absence in a restored member is no evidence even before the restore is detected. The host PV
+// is the last record of the disk, whether volume or promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
 		"a volume":            seen(noLeaf, func(s *volume.Observed) { s.Claim = nil }),
@@ -204,7 +203,8 @@ func TestReleaseNoticesARestore(t *testing.T) {
 	}
 }
 
-// The leaf claim of an earlier root goes only if that root is gone, and the leaf PV stays.
+// The leaf claim of an earlier root is deleted only if that root is gone, and the leaf PV
+// stays.
 func TestDeleteStaleIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	earlier := root.DeepCopy()
@@ -239,7 +239,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 	}
 }
 
-// A leaf PV that has the stamp of another root is destroyed only if that root is gone.
+// A leaf PV with another root's stamp is destroyed only if that root is gone.
 func TestFlipProvesTheStampedRootGone(t *testing.T) {
 	other := root.DeepCopy()
 	other.Name, other.UID = "other", "other-root"

@@ -27,18 +27,18 @@ const (
 	// Name of the controller.
 	Name  = "root_pv"
 	actor = guarded.Actor("root-pv")
-	// workers see to the ends of volumes of one member side by side.
+	// workers is the number of volumes of one member that are ended concurrently.
 	workers = 8
-	// remembered is for how many host PVs it is known that an event says why the disk
-	// stays. A manager that is started again emits it again.
+	// remembered is the maximum number of host PVs for which the manager remembers that it emitted
+	// an event. After a restart, it emits the event again.
 	remembered = 1024
 )
 
-// reconciler reconciles the host PVs whose leaf is in one member, by their
-// names in the host.
+// reconciler reconciles the host PVs whose leaf PV is in one member, by their names in the
+// host.
 type reconciler struct {
 	*member.Link
-	kept *lru.Cache // host PVs and reasons for which an event says that the disk stays
+	kept *lru.Cache // host PVs and reasons for which an event was emitted
 	idle *idle
 }
 
@@ -61,10 +61,11 @@ func ending(_ context.Context, _, after client.Object) bool {
 	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
 }
 
-// policy is Urgent for the step after which the leaf claim is deleted, and for the end.
+// policy is Urgent for the change of the reclaim policy, after which the leaf claim is deleted,
+// and for the deletion.
 var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
-// Reconcile brings the end of one host PV a step further.
+// Reconcile takes the next step in the end of one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
 	if err != nil || s == nil {
@@ -73,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.proceed(ctx, s)
 }
 
-// proceed takes the step that is next, if it is one of this controller.
+// proceed takes the next step if this controller owns it.
 func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	unreadable := r.observeUnused(s)
 	plan := lifecycle.Next(s)
@@ -87,9 +88,9 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }
 
-// ofRootClaim enqueues the host PVs that refer to a claim: a second one of a claim
-// is Released while the claim lives, and nothing of its own changes when it goes. So is
-// the one whose leaf PV the leaf claim of an earlier claim still holds.
+// ofRootClaim enqueues the host PVs that refer to a claim. A claim's second host PV is Released
+// while the claim exists, and does not change when the claim is deleted. The same is true for
+// one whose leaf PV the leaf claim of an earlier claim still uses.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	hosts, err := index.VolumesOfClaim(ctx, r.Host, key)
@@ -104,7 +105,7 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)
 }
 
-// ofEnd enqueues the host PVs of this member that refer to a claim which is gone.
+// ofEnd enqueues the host PVs of this member that refer to a deleted claim.
 func (r *reconciler) ofEnd(ctx context.Context, claim client.Object) []reconcile.Request {
 	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	return requests(ctx, slices.DeleteFunc(hosts, func(pv corev1.PersistentVolume) bool { return pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID }), err)
@@ -115,8 +116,8 @@ func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile
 	return r.standFor(ctx, leaf.GetName())
 }
 
-// ofLeafClaim enqueues the host PVs that represent the volume of a leaf claim, those that are
-// for its root, and the promise that it was made for: each may end when the leaf claim has.
+// ofLeafClaim enqueues the host PVs that represent the volume of a leaf claim, those for its
+// root, and the promise for which it was created. Each may end once the leaf claim is gone.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {

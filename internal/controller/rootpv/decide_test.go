@@ -25,8 +25,8 @@ var (
 	root = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
 )
 
-// seen is a released host PV, policy Delete on both sides, whose leaf PV and
-// leaf claim are there as they are while in use.
+// seen returns a Released host PV with policy Delete on both sides. Its leaf PV and leaf claim
+// are as during use.
 func seen(change ...func(*volume.Observed)) *volume.Observed {
 	leaf := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
@@ -66,7 +66,7 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-// gave is the policy that the member had given its PV when it was mirrored.
+// gave sets the member's policy for its PV when it was mirrored.
 func gave(policy string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
@@ -85,7 +85,7 @@ func recycles(s *volume.Observed)     { hostPolicy(corev1.PersistentVolumeReclai
 func noClaimRef(s *volume.Observed)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
 func leafReleased(s *volume.Observed) { s.Leaf.Status.Phase = corev1.VolumeReleased }
 
-// recreated: a leaf PV of the name of the one that was mirrored, and of another UID.
+// recreated: the leaf PV has the mirrored one's name, and another UID.
 func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) {
 		s.Recreated = s.Leaf.DeepCopy()
@@ -203,8 +203,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever the combination, a destruction begins only with Released or Failed, Delete on
-// both sides, the stamp, and the right root (I2).
+// Whatever the combination, a destruction begins only with phase Released or Failed, policy
+// Delete on both sides, the stamp, and the right root (I2).
 func TestNeverDestroysWithoutEvidence(t *testing.T) {
 	phases := []corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
 	policies := []corev1.PersistentVolumeReclaimPolicy{deletes, retains, corev1.PersistentVolumeReclaimRecycle, ""}

@@ -8,7 +8,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// warnOnce emits the event of a problem on a host PV, if this process has not emitted it yet.
+// warnOnce emits the event of a problem on a host PV, unless this process has emitted it
+// already.
 func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
 	key := string(host.UID) + "/" + problem.Reason
 	if _, emitted := r.kept.Get(key); emitted {
@@ -18,7 +19,7 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 }
 
-// eventReleased reports a disk that went with its last Pod.
+// eventReleased reports a disk that was released with its last Pod.
 func (r *reconciler) eventReleased(s *volume.Observed, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// idle notes when this process listed the Pods of a promise and found that none uses it,
-// for the mark that the promise has. The grace is counted from there by the process's own
-// clock, which never jumps: the mark may have been made by another leader, whose wall
-// clock differs. A restart begins the grace again.
+// idle records when this process listed the Pods of a promise, found no user, and saw the
+// promise's mark. The grace period starts then, by the process's monotonic clock, because
+// another leader with another wall clock may have set the mark. A restart starts the grace
+// period again.
 type idle struct {
 	mu     sync.Mutex
 	listed map[types.UID]listing // by the UID of the promise
@@ -26,22 +26,22 @@ type listing struct {
 
 func newIdle() *idle { return &idle{listed: map[types.UID]listing{}} }
 
-// begin notes a list that was complete at a time.
+// begin records a list that was complete at the given time.
 func (i *idle) begin(promise types.UID, mark string, at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.listed[promise] = listing{mark, at}
 }
 
-// end forgets a promise that somebody uses, or that has no disk.
+// end forgets a promise that a Pod uses, or that has no disk.
 func (i *idle) end(promise types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.listed, promise)
 }
 
-// since is how long ago the Pods of a promise were listed for the mark that it has; false
-// if this process has not listed them.
+// since returns how long ago this process listed the Pods of a promise with its current mark,
+// and false if it has not.
 func (i *idle) since(promise *corev1.PersistentVolume, now time.Time) (time.Duration, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

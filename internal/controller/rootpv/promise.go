@@ -21,15 +21,15 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// lookAgain is after how long a disk is looked at again that only Pods without a
-// node could still want: where such a Pod goes, no event reaches this member.
+// lookAgain is the interval at which a disk is checked if only Pods without a node could still
+// need it, because no event reports to this member where such a Pod goes.
 const lookAgain = 5 * time.Second
 
 // The release of a promise whose disk goes with its last Pod is I2 (c): a recorded consumer, and no
 // consumer on two live lists a grace period apart; a third one after the mark that keeps new Pods
 // from being pushed.
 
-// observeUnused says since when no Pod uses a promise, as far as this process knows.
+// observeUnused observes how long no Pod has used a promise, as far as this process knows.
 func (r *reconciler) observeUnused(s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
@@ -60,7 +60,8 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof
 	return nil
 }
 
-// countGrace begins to count: another process made the mark, by another clock.
+// countGrace starts the grace period, because another process, with another clock, set the
+// mark.
 func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing) error {
 		r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
@@ -80,8 +81,8 @@ func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e 
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
-// lookAgain is when a promise is looked at again: when its grace period is over; and if only Pods
-// use it which are not on the member's node, for what becomes of them enqueues nothing.
+// lookAgain returns when to reconcile a promise again: after its grace period or, if the only
+// Pods that use it are not on the member's node, soon, because their events enqueue nothing.
 func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcile.Result {
 	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return reconcile.Result{RequeueAfter: s.Unused.Grace - s.Unused.For}
@@ -92,8 +93,8 @@ func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcil
 	return reconcile.Result{RequeueAfter: lookAgain}
 }
 
-// unlessUsed does a step of the release if live reads show that the promise is as it was seen,
-// and that no Pod uses the claim. Else both marks are taken off.
+// unlessUsed takes a step of the release if live reads show that the promise is unchanged and
+// no Pod uses the claim. Otherwise, it removes both marks.
 func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed, proof.Releasing) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
@@ -112,8 +113,8 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step fu
 	return reconcile.Result{}, step(ctx, s, proof.Releasing{Promise: promise, Pods: pods})
 }
 
-// deleteUnused deletes the leaf claim, if a live read shows that the promise is still marked:
-// if a mark is gone, leaf_pv holds the leaf PV again.
+// deleteUnused deletes the leaf claim if a live read shows that the promise still has its
+// marks. If one is gone, leaf_pv sets the leaf PV to Retain again.
 func (r *reconciler) deleteUnused(ctx context.Context, s *volume.Observed) error {
 	promise, same, err := r.Proof().HostUnchanged(ctx, s.Host)
 	if err != nil || !same {
@@ -132,8 +133,8 @@ func (r *reconciler) annotate(ctx context.Context, host *corev1.PersistentVolume
 	return r.Root.Patch(ctx, actor, host, after)
 }
 
-// unmark takes both marks off, unless there is no way back: who puts the leaf PV to
-// Delete may not have seen that in the cache yet.
+// unmark removes both marks, unless the leaf PV already has policy Delete. The cache may not
+// show that yet.
 func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 	if hostpv.Releasing(s.Host) {
 		if _, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
@@ -153,7 +154,7 @@ func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 }
 
 func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
-	// In a cluster that was restored, absence is no evidence.
+	// In a restored cluster, absence is no evidence.
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// ofPod enqueues the promises whose disks go with their last Pods.
+// ofPod enqueues the promises whose disks are released with their last Pod.
 func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

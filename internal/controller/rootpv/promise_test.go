@@ -29,8 +29,8 @@ import (
 
 const grace = time.Minute
 
-// unused is a fulfilled promise whose disk goes with its last Pod; the Pod that it
-// was made for is gone.
+// unused returns a fulfilled promise whose disk is released with its last Pod. The Pod for
+// which it was created is gone.
 func unused(change ...func(*volume.Observed)) *volume.Observed {
 	s := seen(phase(corev1.VolumeBound))
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "scratch"}, Parameters: map[string]string{
@@ -79,7 +79,7 @@ func without(key string) func(*volume.Observed) {
 	return func(s *volume.Observed) { delete(s.Host.Annotations, key) }
 }
 
-// listed: this process has listed the Pods since the mark, so long ago.
+// listed: this process listed the Pods that long ago, after the mark.
 func listed(since time.Duration) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
 }
@@ -145,7 +145,7 @@ func TestDecideUnused(t *testing.T) {
 	}
 }
 
-// A disk that no Pod uses, and that somebody retains, is kept, and the user is told once.
+// A disk that no Pod uses, and that somebody retains, is kept, and one event reports that.
 func TestKept(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
 		"the member retains":                     unused(gave("Retain")),
@@ -171,7 +171,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// Where only Pods use a disk that no event of this member is about, it is looked at again.
+// A disk is checked at intervals if only Pods use it whose events do not concern this member.
 func TestLooksAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
@@ -193,7 +193,7 @@ func TestLooksAgain(t *testing.T) {
 	}
 }
 
-// unfulfilled is a promise without a disk that the member has, and whose claim is gone.
+// unfulfilled returns a promise without a disk that the member has and whose claim is gone.
 func unfulfilled(change ...func(*volume.Observed)) *volume.Observed {
 	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
@@ -232,7 +232,7 @@ func (accepts) Patch(context.Context, client.Object, client.Patch, ...client.Pat
 	return nil
 }
 
-// podReads are reads of the host that also know Pods.
+// podReads also serves Pods.
 type podReads struct {
 	reads
 	pods []corev1.Pod
@@ -251,7 +251,7 @@ func (r *podReads) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
-// Each step of a release is taken on live reads: of the promise, and of the Pods.
+// Each step of a release depends on live reads of the promise and of the Pods.
 func TestReleaseProves(t *testing.T) {
 	errList := errors.New("no list")
 	finished := pod("done", here.NodeName)
@@ -265,7 +265,7 @@ func TestReleaseProves(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pods    []corev1.Pod
 		listErr error
-		// host changes what a live read of the promise finds.
+		// host changes the result of a live read of the promise.
 		host      func(*corev1.PersistentVolume)
 		suspended error
 		written   bool
@@ -322,7 +322,7 @@ func TestReleaseProves(t *testing.T) {
 	}
 }
 
-// patched keeps the annotations of the last PV that was patched, and accepts the write.
+// patched records the annotations of the last patched PV, and accepts every write.
 type patched struct {
 	client.Client
 	annotations map[string]string
@@ -333,8 +333,8 @@ func (p *patched) Patch(_ context.Context, object client.Object, _ client.Patch,
 	return nil
 }
 
-// The grace is this process's own: another leader's mark begins it, whatever its clock said,
-// and a Pod ends it.
+// The grace period is this process's own. Another leader's mark starts it again, whatever that
+// leader's clock said, and a Pod ends it.
 func TestGraceOfThisProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now.Time)
 	s := unused(markedFor(24 * time.Hour))
@@ -374,11 +374,11 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 }
 
-// A mark is made where there is none that can be read, and another leader's clock does not count.
+// A mark is written if there is no valid one. Another leader's clock does not count.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
-		want string // of the mark; empty: none is made
+		want string // of the mark; empty if none is written
 	}{
 		"no mark":                     {unused(), now.UTC().Format(time.RFC3339)},
 		"a mark that is no time":      {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
@@ -403,8 +403,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Once the leaf PV is put to Delete there is no way back, whatever the cache shows
-// of it: the promise stays marked, and no Pod is pushed to a disk that goes.
+// Once the leaf PV has policy Delete there is no way back, whatever the cache shows. The
+// promise keeps its marks, and no Pod is pushed.
 func TestNoWayBack(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -444,7 +444,7 @@ func TestNoWayBack(t *testing.T) {
 	}
 }
 
-// The leaf claim is deleted, and the disk with it, only while the promise is marked.
+// The leaf claim and the disk are deleted only while the promise is marked.
 func TestDeleteUnusedIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -476,7 +476,7 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 	}
 }
 
-// indexed answers look-ups of host PVs by an index from a map by its value.
+// indexed serves index look-ups of host PVs from a map by value.
 type indexed struct {
 	client.Reader
 	volumes map[string]*corev1.PersistentVolume
@@ -496,8 +496,8 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 	return nil
 }
 
-// A promise that was released before it was fulfilled waits for the leaf claim to
-// go, and nothing of its own changes then.
+// A promise that was released before it was fulfilled waits until the leaf claim is gone, and
+// does not change then itself.
 func TestWakesByLeafClaim(t *testing.T) {
 	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)

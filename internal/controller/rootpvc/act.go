@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// act takes the step that the plan has for this controller, or reports what it has to report.
+// act takes the plan's step if this controller owns it, or reports its problem.
 func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	if plan.Owner != lifecycle.RootPVC {
 		return nil
@@ -62,9 +62,9 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 	}
 }
 
-// unlessUsed takes back a step by which a promise came into the member, if a live list of Pods
-// shows that no Pod here needs it: in a cache that was filled by an API server that lags behind,
-// after a restart, the Pod that the disk is for may be missing.
+// unlessUsed undoes a step that brought a promise into the member, if a live list shows that no
+// Pod here needs it. After a restart, a cache filled by a lagging API server may lack the Pod
+// for which the disk is.
 func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifecycle.Plan, back func(context.Context, observe.Claim) error) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
@@ -76,19 +76,19 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 			return err
 		}
 		if lifecycle.Next(s).Step != plan.Step {
-			return nil // the cache lags behind, and the Pod's event enqueues the claim
+			return nil // the cache lags, and the Pod's event enqueues the claim
 		}
 	}
 	return back(ctx, o)
 }
 
-// place takes the claim for this member. What is to be provisioned there is measured from here
-// on; a leaf or a volume that is there already is not.
+// place places the claim in this member. The latency of a new volume is measured from here;
+// that of an existing leaf or volume is not.
 func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
 	if unmade && s.Unrequested() && r.pace.wait(o.Root.UID, o.Root.ResourceVersion) {
-		return nil // its write to the claim and ours would collide
+		return nil // its write to the claim and Xylem's would conflict
 	}
 	// A claim that recovery reassigned has waited before.
 	if unmade && o.Root.Annotations[v1alpha1.AnnotationSteeredTo] == "" {
@@ -138,7 +138,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 		return err
 	}
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
-		return err // by an earlier leaf claim's volume (I3)
+		return err // an earlier leaf claim's volume may bind it (I3)
 	}
 	leaf, err := r.withAttributesClass(ctx, o, leaf)
 	if err != nil {
@@ -163,11 +163,12 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	if err := r.setPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
-	return problem // the claim in the way is not watched: try again, at a bounded rate
+	return problem // no watch reports changes of the conflicting claim, so retry at a limited rate
 }
 
-// needed proves by a live read of a promise, before a leaf claim is created for it, that it is to
-// have a disk here; or, where the leaf claim of its disk was lost, that it still has it.
+// needed proves, by a live read of a promise before its leaf claim is created, that the promise
+// must have a disk here or, if the leaf claim of its disk was lost, that it still has that
+// disk.
 func (r *reconciler) needed(ctx context.Context, o observe.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
@@ -178,8 +179,8 @@ func (r *reconciler) needed(ctx context.Context, o observe.Claim) (bool, error) 
 	return true, nil
 }
 
-// mirroredFor reports whether a host PV was created for a root that was seen unbound: it
-// is about to be bound. That enqueues it, as does the end of that PV.
+// mirroredFor reports whether a host PV was created for a root that was seen unbound and will
+// soon be bound. The binding enqueues the root, as does the deletion of that PV.
 func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName != "" {
 		return false, nil
@@ -199,16 +200,16 @@ func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-// touch makes the member's PV controller look at a leaf claim again whose volume points at it by
-// now: it queues such a claim only at its next resync.
+// touch makes the member's PV controller process a leaf claim whose volume refers to it now.
+// Otherwise, the controller would queue it only at its next resync.
 func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 	after := o.Leaf.DeepCopy()
 	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Observed.UID)
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
-// unplace removes placed-in, once the member is proven empty of the claim; or, if an admin took the
-// claim's promise from it, what is left there to be that promise's.
+// unplace removes placed-in once the member is proven to have nothing left of the claim. If an
+// admin took the claim's promise from it, only objects of that promise may be left.
 func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.LetGoIn(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
@@ -227,8 +228,9 @@ func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-// leafClaimGone proves that the member has no leaf claim of the root. If it has one that the cache
-// lacks, and that goes before the cache has it, no event says so: the step is tried again.
+// leafClaimGone proves that the member has no leaf claim of the root. If the cache lacks a leaf
+// claim that is deleted before the cache has it, no event reports that, so leafClaimGone
+// retries.
 func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, error) {
 	gone, err := r.Proof().LeafClaimGone(ctx, o.Root)
 	if err == nil && !gone && o.Leaf == nil {
@@ -237,8 +239,9 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, 
 	return gone, err
 }
 
-// unlabel takes the labels off a promise, once the member is proven empty of the claim. What was
-// reported of it here is taken back first: nobody reports on a claim that no member has.
+// unlabel removes the member's labels from a promise once the member is proven to have nothing
+// left of the claim. First, it removes this member's report, because nobody reports on a claim
+// that no member has.
 func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err
@@ -252,7 +255,7 @@ func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 }
 
 // refusedByMember reports why the member's API server rejects a claim (a quota, an admission
-// policy), and has it tried again at a bounded rate.
+// policy), and retries at a limited rate.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
 	problem := guarded.RefusedByMember(r.Registration, doing, "the claim", err)
 	if problem == nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// reads answers live reads from one claim, and has no writes.
+// reads serves live reads from one claim, and has no writes.
 type reads struct {
 	client.Reader
 	claim *corev1.PersistentVolumeClaim
@@ -48,7 +48,7 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 var errWrite = errors.New("a write was tried")
 
-// writes refuses every write, by which tests see that one was tried.
+// writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
 
 func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
@@ -59,8 +59,8 @@ func (writes) Patch(context.Context, client.Object, client.Patch, ...client.Patc
 	return errWrite
 }
 
-// A leaf claim is made only where the root is placed at that moment: a cache that
-// was filled from a server that lags behind may show what was so before (I3).
+// A leaf claim is created only where the root is placed at that moment. A cache filled by a
+// lagging API server may show an earlier placement (I3).
 func TestPlacementIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	m := mirror.Member{Registration: "cluster38", ClusterID: "3f0c", HostID: "h0"}
@@ -93,15 +93,15 @@ func TestPlacementIsLive(t *testing.T) {
 	}
 }
 
-// exists has the object that is to be created.
+// exists already has the object that is to be created.
 type exists struct{ writes }
 
 func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
 }
 
-// A leaf claim that a cache has not seen yet may be gone before the cache has: no event would
-// come, and the root would wait for ever.
+// A leaf claim that the cache has not seen yet may be deleted before the cache has it. Then no
+// event would come, and the root would wait forever.
 func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
@@ -123,8 +123,8 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	}
 }
 
-// Kubernetes' PV controller writes to a claim when we do, as soon as its node is
-// chosen: one of the two would be refused.
+// Kubernetes' PV controller writes to a claim at the same time as Xylem, as soon as its node is
+// selected. One of the two writes would be rejected.
 func TestPlacementComesAfterTheRequest(t *testing.T) {
 	r := &reconciler{pace: newPace(), Options: Options{Gate: backlog.New(clock.RealClock{})}, Link: &member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -147,7 +147,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	}
 }
 
-// noVolumes has no PVs.
+// noVolumes is a reader without PVs.
 type noVolumes struct{ client.Reader }
 
 func (noVolumes) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

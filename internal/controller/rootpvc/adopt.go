@@ -12,9 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// adopt makes the leaf claim that holds the volume asked for the root's own: its
-// stamp is all that changes, so that the volume is never unbound. leaf_pv then
-// stamps the volume and makes its host PV.
+// adopt makes the leaf claim of the requested volume the root's own. It changes only the stamp,
+// so that the volume is never unbound. leaf_pv then stamps the volume and creates its host PV.
 func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 	if proven, err := r.stillAsked(ctx, o); err != nil || !proven {
 		return err
@@ -28,10 +27,9 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-// stillAsked proves, by live reads, that the root is the claim that was decided on
-// and asks for the volume still, so that the earlier claim of that name is gone;
-// that the host has no PV that could stand for the volume; and that the volume is
-// what it was seen to be.
+// stillAsked proves, by live reads, that the root is unchanged and still requests the volume,
+// so that the earlier claim of that name is gone; that the host has no PV that could represent
+// the volume; and that the volume is unchanged.
 func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.AsksFor(root, o.Observed.Leaf, r.Member) {

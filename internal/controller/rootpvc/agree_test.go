@@ -29,7 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// world is what two clusters have: claims of two names, and volumes that anybody may have
+// world is the state of two clusters: claims of two names, and volumes that anybody may have
 // edited.
 type world struct {
 	roots  []*corev1.PersistentVolumeClaim
@@ -37,7 +37,7 @@ type world struct {
 	claims []*corev1.PersistentVolumeClaim
 	leaves []*corev1.PersistentVolume
 	pods   []*corev1.Pod
-	// class in the host, and whether the member has it, and which namespace it has.
+	// class in the host, whether the member has it, and the namespace
 	class     *storagev1.StorageClass
 	offered   bool
 	namespace *corev1.Namespace
@@ -45,14 +45,14 @@ type world struct {
 	rules     placement.Rules
 }
 
-// uids of the claims of a name: the one that may live, and one that is gone.
+// uids of the claims of each name: one that may exist, and one that is gone.
 var uids = map[string][2]types.UID{"data": {"data-new", "data-old"}, "logs": {"logs-new", "logs-old"}}
 
 type dice struct{ *rand.Rand }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// anyUID is that of a claim of a name, most often of the one that may live.
+// anyUID returns the UID of a claim of a name, usually of the one that may exist.
 func (d dice) anyUID(name string) types.UID {
 	return pick(d, uids[name][0], uids[name][0], uids[name][1])
 }
@@ -78,7 +78,7 @@ func (d dice) world() world {
 	return w
 }
 
-// surroundings of the claims: the class, the member, promises and Pods.
+// surroundings adds the class, the member, promises and Pods.
 func (w *world) surroundings(d dice) {
 	w.class = pick(d, nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: pick(d, v1alpha1.ProvisionerName, v1alpha1.ProvisionerName, "other"),
 		VolumeBindingMode: pick(d, nil, ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)),
@@ -245,7 +245,7 @@ func addAll[T client.Object](s *store, objects []T) {
 	}
 }
 
-// seenBy are the observations that the controllers take of a world, by request.
+// seenBy returns the controllers' observations of a world, by request.
 func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	t.Helper()
 	ctx, o := t.Context(), w.observer()
@@ -272,7 +272,7 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	return seen
 }
 
-// asksOwner is the request by which the owner of a step decides on it.
+// asksOwner returns the request for which the owner of a step decides on it.
 func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	switch p.Owner {
 	case lifecycle.LeafPV:
@@ -290,8 +290,8 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	}
 }
 
-// Whatever state somebody has brought a volume to: if one controller waits for a step of
-// another, that other one has a step to take, by what it observes itself.
+// In any state of a volume, if one controller waits for a step of another, the other one's
+// observation yields a step.
 func TestNobodyWaitsForNothing(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(1, 2))}
 	steps, failures := map[lifecycle.Step]int{}, 0
@@ -320,7 +320,7 @@ func TestNobodyWaitsForNothing(t *testing.T) {
 	t.Logf("steps: %v; %d failures", steps, failures)
 }
 
-// kept changes what Kubernetes keeps in all objects of a world for itself.
+// kept changes the metadata that only Kubernetes uses, in all objects of a world.
 func (w world) kept() world {
 	of := func(o client.Object) {
 		o.SetResourceVersion("2")
@@ -360,7 +360,7 @@ func (w world) kept() world {
 	return after
 }
 
-// What route.VolumeChanged and its like leave out changes no plan.
+// Changes that route.VolumeChanged and similar functions ignore change no plan.
 func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(3, 4))}
 	for n := range 5_000 {

@@ -21,8 +21,8 @@ import (
 // claims do, and a watch of a kind that a cluster may not serve would keep a link from its start.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
 
-// withAttributesClass is a leaf claim that is about to be created, with the member's class for
-// the root's, unless it is for a volume that exists: that has its own already.
+// withAttributesClass returns a leaf claim, before its creation, with the member's class for
+// the root's. A leaf claim for an existing volume already has the volume's class.
 func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	if leaf.Spec.VolumeName != "" || ptr.Deref(o.Root.Spec.VolumeAttributesClassName, "") == "" {
 		return leaf, nil
@@ -42,8 +42,8 @@ func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, l
 	return pvc.WithAttributesClass(leaf, name, *o.Root.Spec.VolumeAttributesClassName), nil
 }
 
-// modify has the leaf claim name the member's class for the root's. To name the former one
-// again cancels a change that fails; so does to name none, if there was none before.
+// modify sets the leaf claim's class to the member's class for the root's. Setting the former
+// class again, or none if there was none, cancels a failing change.
 func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
 	host, name := ptr.Deref(o.Root.Spec.VolumeAttributesClassName, ""), ""
 	if host != "" {
@@ -63,8 +63,9 @@ func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-// attributesClass is the name of the member's class for the root's. One that is missing, or
-// of another driver than the volume's, is reported, and looked for again at a bounded rate.
+// attributesClass returns the name of the member's class for the root's. If the class is
+// missing, or belongs to another driver than the volume, it reports that, and checks again at a
+// limited rate.
 func (r *reconciler) attributesClass(ctx context.Context, o observe.Claim, driver string) (string, error) {
 	name, problem, err := r.lookUpAttributesClass(ctx, *o.Root.Spec.VolumeAttributesClassName, driver)
 	if err != nil || problem == nil {
@@ -103,7 +104,7 @@ func (r *reconciler) lookUpAttributesClass(ctx context.Context, name, driver str
 	return mapped, nil, nil
 }
 
-// wordsLimit in bytes of a name that a member chose.
+// wordsLimit is the maximum length, in bytes, of a name that a member chose.
 const wordsLimit = 253
 
 func refusal(reason, format string, args ...any) *mirror.Refusal {

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// attributesClasses answers live reads of VolumeAttributesClasses.
+// attributesClasses serves live reads of VolumeAttributesClasses.
 type attributesClasses struct {
 	client.Reader
 	drivers    map[string]string // of each class, by its name
@@ -40,7 +40,7 @@ func (c attributesClasses) Get(_ context.Context, key client.ObjectKey, into cli
 	}
 }
 
-// Which class of the member a claim is to get, and in which words none.
+// The member's class for a claim, or the message why there is none.
 func TestLookUpAttributesClass(t *testing.T) {
 	const disk = "disk.example.com"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "volumeattributesclasses"}, "gold", errors.New("no"))
@@ -89,7 +89,8 @@ func TestLookUpAttributesClass(t *testing.T) {
 	}
 }
 
-// A leaf claim for a volume that exists names that one's class: the member binds no other.
+// A leaf claim for an existing volume names the volume's class, because the member binds no
+// other.
 func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	o := seen(bound, func(o *scene) {
 		class := "gold"

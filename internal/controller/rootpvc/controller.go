@@ -26,13 +26,13 @@ const (
 	// Name of the controller.
 	Name  = "root_pvc"
 	actor = guarded.Actor("root-pvc")
-	// workers push claims of one member side by side; each is at most a write
-	// or two away from waiting for a watch.
+	// workers is the number of claims of one member that are reconciled concurrently. Each needs
+	// at most a write or two before it waits for a watch.
 	workers = 8
 )
 
-// reconciler reconciles the claims of the host that concern one member, by the
-// name that root and leaf have in common.
+// reconciler reconciles the claims of the host that concern one member, by the name that root
+// and leaf share.
 type reconciler struct {
 	*member.Link
 	Options
@@ -43,16 +43,16 @@ type reconciler struct {
 type Options struct {
 	// Namespace of the manager in the host, where its records are.
 	Namespace string
-	// Book says which orphans other members have.
+	// Book has the orphans of other members.
 	Book *account.Book
-	// Mirrors that were created for claims.
+	// Mirrors has the host PVs that were created for claims.
 	Mirrors *account.Mirrors
-	// Passages are measured from the placement on.
+	// Passages measures provisioning latency since the placement.
 	Passages *account.Passages
-	// Gate holds claims back that the host could not bind yet.
+	// Gate delays claims that the host cannot bind yet.
 	Gate *backlog.Gate
-	// NominatedNode says that the host's scheduler shows in a Pod's status which
-	// node it is about to bind it to; see root_pod.
+	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod; see root_pod.
 	NominatedNode bool
 }
 
@@ -83,8 +83,8 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// rootClaimChanged: of a root claim, metadata, spec and conditions count, and whether the PV
-// controller has asked for its volume.
+// rootClaimChanged is Concerns for root claims: metadata, spec, conditions, and whether the PV
+// controller has requested the volume.
 func rootClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
@@ -92,19 +92,19 @@ func rootClaimChanged(before, after client.Object) bool {
 		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
 }
 
-// placing is Urgent for the two steps by which a claim is placed: the PV controller asks for
-// its volume, and Xylem records the member.
+// placing is Urgent for the two steps that place a claim: the PV controller requests its
+// volume, and Xylem records the member.
 var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
 	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 
-// promising is Urgent for promises that have no disk: Pods wait for each step.
+// promising is Urgent for promises without a disk, because Pods wait for each step.
 func promising(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && hostpv.IsUnfulfilled(pv)
 }
 
-// Reconcile brings one claim a step further.
+// Reconcile takes the next step for one claim.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observer().OfClaim(ctx, request.NamespacedName)
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *reconciler) observer() observe.ClaimObserver {
 	}
 }
 
-// planned is what this controller has to do for a claim: a step, or a report. The zero Plan is
-// neither: it leaves the step to another controller, whose write enqueues the claim.
+// planned returns this controller's step or report for a claim. The zero Plan leaves the step
+// to another controller, whose write enqueues the claim.
 func planned(o observe.Claim) lifecycle.Plan {
 	report := lifecycle.Plan{Owner: lifecycle.RootPVC}
 	if o.Observed == nil {

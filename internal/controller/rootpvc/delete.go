@@ -21,10 +21,10 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// unlessSuspended deletes, unless destruction is suspended, perhaps for days: the proofs of
-// a deletion cost lists of all volumes. A root that waits for the deletion reports that.
-// Without a root, no object does: the error stays, and is retried when an admin confirms what
-// the registration's condition asks for (guarded.Settling), because the link starts again then.
+// unlessSuspended calls deletion unless destruction is suspended, which may last for days,
+// because the proofs of a deletion list all volumes. A root that waits for the deletion reports
+// that. Without a root, no object can report it, so the error stays. The link starts again once
+// an admin confirms what the registration's condition requests (guarded.Settling).
 func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Claim) error) func(context.Context, observe.Claim) error {
 	return func(ctx context.Context, o observe.Claim) error {
 		err := r.MayDestroy()
@@ -71,10 +71,9 @@ func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-// rememberWithdrawn notes, in both clusters, a leaf claim for which a provisioner may be
-// making a volume that outlives it: nothing on that volume will say whose it is, but the
-// UID of this claim. A host that is restored forgets its note, and a member's admin may
-// delete the other.
+// rememberWithdrawn records, in both clusters, a leaf claim for which a provisioner may be
+// creating a volume that outlives it. Only the UID of this claim will identify that volume's
+// owner. A restored host has lost its record, and a member's admin may delete the other.
 func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) error {
 	if !o.Observed.Outlasting() {
 		return nil
@@ -101,13 +100,13 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) err
 	})
 }
 
-// destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone, no PV of
-// the host has the leaf PV's handle, all by live reads; the leaf claim is younger than the
-// member's last restore, and the fence is ours. What the leaf PV's own policy says happens
-// to it.
+// destroyUnmirrored is case (b) of I2. Live reads show that the leaf PV has no stamp, that the
+// root's UID is gone, and that no host PV has the leaf PV's handle. The leaf claim is younger
+// than the member's last restore, and this process holds the fence. The leaf PV's own policy
+// then decides.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observe.Claim) error {
 	if r.LastRestores().Predates(o.Leaf) {
-		return nil // it was noticed since: the table has other rows for that
+		return nil // the restore was detected since, so other rows apply
 	}
 	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })
 	if err != nil || !proven {
@@ -121,8 +120,9 @@ func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
 	return ours
 }
 
-// deleteRetained destroys nothing: the leaf PV outlives the leaf claim, by a live read. After a
-// restore of the member there may be thousands, for which all host PVs are not listed.
+// deleteRetained destroys nothing: a live read shows that the leaf PV outlives the leaf claim.
+// It does not list all host PVs, because there may be thousands of such claims after a restore
+// of the member.
 func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.Leaf) })
 	if err != nil || !proven {
@@ -143,7 +143,7 @@ func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
 }
 
-// deleteLost removes what is left of a claim whose root and volume are both gone.
+// deleteLost deletes the leaf claim if both its root and its volume are gone.
 func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, true, proof.Absent)
 	if err != nil || !proven {
@@ -152,11 +152,11 @@ func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
 }
 
-// unmirrored proves that the root of a bound leaf claim is gone, that its volume is as wanted,
-// and that no host PV represents it; thorough as for proof.NotMirrored. A member that was
-// restored under this process may have forgotten that the volume was mirrored. If a host PV
-// represents the volume, Xylem keeps the leaf claim, and says so where root_pv does not end it:
-// on a host PV of this very volume, the claim's end is root_pv's.
+// unmirrored proves that the root of a bound leaf claim is gone, that wanted accepts its
+// volume, and that no host PV represents it; thorough is as for proof.NotMirrored. A member
+// that was restored while this process ran may have lost the evidence that the volume was
+// mirrored. If a host PV represents the volume, Xylem keeps the leaf claim and reports that,
+// unless root_pv ends the claim with that PV.
 func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
 	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
 		return e, false, err
@@ -176,8 +176,8 @@ func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough b
 	return e, err == nil, err
 }
 
-// keep reports that a leaf claim is kept, because a host PV represents its volume: on the
-// root that waits for its end, or on that PV. It returns an error of the proof.
+// keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
+// the root that waits for its end, or on that PV. It returns an error of the proof.
 func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err

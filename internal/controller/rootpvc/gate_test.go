@@ -29,8 +29,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// behind is a reconciler of a member with many volumes that the host's PV controller
-// has not bound, and its queue. It counts the statuses that it writes, and writes nothing else.
+// behind returns a reconciler of a member with many volumes that the host's PV controller has
+// not bound, and its queue. It counts the statuses that it writes, and writes nothing else.
 func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queue) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
@@ -69,7 +69,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	}}, told, clock, q
 }
 
-// empty is a cache that has nothing.
+// empty is a cache without objects.
 type empty struct {
 	cache.Cache
 	reader reads
@@ -81,7 +81,7 @@ func (e empty) Get(ctx context.Context, key client.ObjectKey, into client.Object
 
 func asked(o *scene) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName) }
 
-// Claims wait where the host is behind, and only those for which nothing is made yet.
+// Claims wait while the host is behind, unless something was created for them already.
 func TestClaimsWaitForTheHost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    observe.Claim
@@ -105,7 +105,7 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 	}
 }
 
-// What a claim was told before is over when it waits: recovery would go by it.
+// A waiting claim loses its earlier problem, on which recovery would act otherwise.
 func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 	r, told, _, _ := behind(t)
 	o := seen(placedIn(""), asked)
@@ -117,7 +117,7 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 	}
 }
 
-// Who waits is woken, and leaves the line when it is not to be placed any more.
+// A waiting claim is enqueued, and leaves the queue when it must no longer be placed.
 func TestClaimsAreWoken(t *testing.T) {
 	r, _, clock, q := behind(t)
 	o := seen(placedIn(""), asked)
@@ -136,8 +136,8 @@ func TestClaimsAreWoken(t *testing.T) {
 	for !clock.HasWaiters() {
 		runtime.Gosched() // until the gate's ticker is made
 	}
-	clock.Step(6 * time.Minute)                             // the volumes that are not bound count no more
-	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is woken at once, or never
+	clock.Step(6 * time.Minute)                             // unbound volumes no longer count
+	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is enqueued immediately, or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
 		t.Errorf("%s is woken, which does not wait any more", woken)
 	}

@@ -23,8 +23,8 @@ const (
 	answer = time.Second
 )
 
-// pace bounds, for each root, what is reported because a member says so, and how
-// long others are waited for.
+// pace limits, for each root, the rate of reports that a member causes, and the time to wait
+// for other writers.
 type pace struct {
 	mu     sync.Mutex
 	roots  *lru.Cache // root UID -> *rate.Limiter
@@ -36,8 +36,8 @@ func newPace() *pace {
 	return &pace{roots: lru.New(paced), waited: lru.New(paced), owed: map[types.UID]time.Duration{}}
 }
 
-// wait is true the first time that a root is seen at this version; then owes says
-// until when.
+// wait returns true the first time that a root is seen with this resourceVersion. owes then
+// returns the remaining time.
 func (p *pace) wait(root types.UID, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *pace) wait(root types.UID, version string) bool {
 	return true
 }
 
-// spend is false if there has been enough for now; then owes says when to look again.
+// spend returns false if the limit is reached. owes then returns when to retry.
 func (p *pace) spend(root types.UID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *pace) spend(root types.UID, now time.Time) bool {
 	return false
 }
 
-// owes is after how long something is still to be reported of a root; 0 for nothing. It
-// is asked once.
+// owes returns the time until the next report about a root, or 0. It returns each time only
+// once.
 func (p *pace) owes(root types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

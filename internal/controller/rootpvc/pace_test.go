@@ -36,8 +36,8 @@ func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 	return nil
 }
 
-// A member that says something else against a claim each time makes no more writes
-// than its share, and its last words are told all the same.
+// A member that keeps changing its message about a claim causes no more writes than its share,
+// and its last message is reported nevertheless.
 func TestWordsArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}

@@ -27,7 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// promised is a claim bound to a promise that nobody has placed yet.
+// promised returns a claim bound to a promise that is not placed yet.
 func promised(change ...func(*scene)) observe.Claim { return promisedScene(change...).observe() }
 
 func promisedScene(change ...func(*scene)) scene {
@@ -41,7 +41,7 @@ func promisedScene(change ...func(*scene)) scene {
 	}}, change...)...)
 }
 
-// landed: these Pods have landed here, in this order.
+// withPods binds these Pods to the member's node, in this order.
 func withPods(names ...string) func(*scene) {
 	return func(o *scene) {
 		for i, name := range names {
@@ -120,7 +120,7 @@ func TestDecidePromised(t *testing.T) {
 	}
 }
 
-// named is a decision in a word or two, and the reason of the problem that it reports.
+// named returns a decision in a word or two, and the reason of the reported problem.
 func named(o observe.Claim) (what, reason string) {
 	d := decided(o)
 	switch {
@@ -145,7 +145,7 @@ func named(o observe.Claim) (what, reason string) {
 	return strings.ToLower(string(d.step[:1])) + string(d.step[1:]), d.reason
 }
 
-// What is left of a promise whose claim is gone.
+// The decisions if the claim of a promise is gone.
 func TestDecidePromiseWithoutRoot(t *testing.T) {
 	rootGone := func(o *scene) { o.root, o.promise = nil, nil }
 	toFulfil := func(o *scene) {
@@ -168,7 +168,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 	}
 }
 
-// A claim that uses a promise again whose PV was lost has its disk here, and no other.
+// A claim that uses a promise again whose PV was lost has its disk here, and nowhere else.
 func TestDecideLostPromise(t *testing.T) {
 	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
@@ -190,7 +190,7 @@ func TestDecideLostPromise(t *testing.T) {
 	}
 }
 
-// hostReads are reads of the host, from a cache or live, that also list Pods.
+// hostReads serves reads of the host, cached or live, including lists of Pods.
 type hostReads struct {
 	reads
 	pods []corev1.Pod
@@ -203,8 +203,8 @@ func (r hostReads) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return r.err
 }
 
-// nominated is a Pod that the scheduler is about to bind here, when the volume of
-// its other claim is bound.
+// nominated returns a Pod that the scheduler will bind here when the volume of its other claim
+// is bound.
 func nominated() corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
 	for _, claim := range []string{"data", "other"} {
@@ -216,7 +216,7 @@ func nominated() corev1.Pod {
 	return pod
 }
 
-// What is taken back of a promise is not wanted by a live list of Pods either.
+// A promise is taken back only if a live list of Pods shows that it is not needed.
 func TestTakingBackIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	bound := nominated()
@@ -264,7 +264,7 @@ func TestTakingBackIsLive(t *testing.T) {
 	}
 }
 
-// A disk that is being released is neither missed nor claimed again.
+// A disk that is being released is neither reported as missing nor claimed again.
 func TestDecideReleasing(t *testing.T) {
 	o := sceneOf(func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
@@ -282,8 +282,8 @@ func TestDecideReleasing(t *testing.T) {
 	}
 }
 
-// A claim of a disk that goes with its last Pod is root_pv's while no Pod uses it, and like any
-// other while one does.
+// While no Pod uses a claim whose disk is released with its last Pod, root_pv owns it.
+// Otherwise, it is like any other claim.
 func TestDecideIdle(t *testing.T) {
 	promise := func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
@@ -326,7 +326,7 @@ func TestDecideIdle(t *testing.T) {
 	}
 }
 
-// promiseReads answers live reads of the host with one PV.
+// promiseReads serves live reads of the host from one PV.
 type promiseReads struct {
 	client.Reader
 	pv *corev1.PersistentVolume
@@ -340,8 +340,8 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 	return fmt.Errorf("read of %T", into)
 }
 
-// A leaf claim is made for a promise as it is, not as a cache that lags still has it:
-// a disk that goes with its last Pod may have gone since.
+// A leaf claim is created for the live state of a promise, not for that of a lagging cache. A
+// disk that is released with its last Pod may be gone already.
 func TestNeededIsLive(t *testing.T) {
 	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused

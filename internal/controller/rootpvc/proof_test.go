@@ -29,7 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// cluster answers reads from a few objects; index look-ups among PVs find indexed ones.
+// cluster serves reads from a few objects. Index look-ups among PVs find indexed ones.
 type cluster struct {
 	cache.Cache
 	claim   *corev1.PersistentVolumeClaim
@@ -72,8 +72,8 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 	return nil
 }
 
-// proving is a reconciler for one observation, whose writes fail with errWrite. Host and
-// member show, live, what was observed.
+// proving returns a reconciler for one observation, whose writes fail with errWrite. Live reads
+// of host and member show the observed objects.
 func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
 	if pv := o.Observed.Placement.Provisioned; pv != nil {
@@ -94,14 +94,14 @@ func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told 
 
 func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volumes, *pv) }
 
-// asPromise is a promise that was fulfilled with a leaf PV.
+// asPromise returns a promise that was fulfilled with a leaf PV.
 func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	o := promisedScene()
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// What the host has a PV for is not destroyed as never mirrored, whatever the member has
-// forgotten about it, and whatever the caches lack (I2).
+// A volume that a host PV represents is not destroyed as never mirrored, whatever the member
+// has lost and whatever the caches lack (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(o *scene, host *cluster)
@@ -169,7 +169,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 	}
 }
 
-// heard compares the events with a reason; empty for none.
+// heard compares the events with a reason, or with none if it is empty.
 func heard(t *testing.T, told *events.FakeRecorder, reason string) {
 	t.Helper()
 	select {
@@ -184,8 +184,8 @@ func heard(t *testing.T, told *events.FakeRecorder, reason string) {
 	}
 }
 
-// A leaf claim that is not bound is not withdrawn while its volume is there, or to come, that
-// the host has a PV for: a restored member has forgotten that it bound the two (I2).
+// An unbound leaf claim is not withdrawn while its volume, which a host PV represents, exists
+// or may appear. A restored member has lost the binding (I2).
 func TestWithdrawIsProven(t *testing.T) {
 	made := func(o *scene, name string) *corev1.PersistentVolume {
 		pv := leafPV()
@@ -198,7 +198,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		pv.Spec.ClaimRef.UID = "another-root"
 		return pv
 	}
-	// forRoot is a host PV for the leaf claim's root, in the cache.
+	// forRoot adds a host PV for the leaf claim's root to the cache.
 	forRoot := func(o *scene, r *reconciler, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv := mirrored(o, leaf)
 		pv.Spec.ClaimRef.UID = o.origin.UID
@@ -287,8 +287,8 @@ func TestWithdrawIsProven(t *testing.T) {
 	}
 }
 
-// While nothing may be destroyed, a leaf claim without a root is left alone, and nobody
-// panics: there is no claim to tell it on. The error ends in guarded.Settling, which waits.
+// While destruction is suspended, a leaf claim without a root is left alone. No claim can
+// report that, and the code must not panic. guarded.Settling handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
 	for name, o := range map[string]observe.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
@@ -305,9 +305,9 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 	}
 }
 
-// What a member that was restored a moment ago has forgotten is no evidence, although no
-// probe has noticed the restore: the volume may have been mirrored, and given up by an admin,
-// who keeps its data (I2).
+// Absence in a member that was just restored is no evidence, although no probe has detected the
+// restore. The volume may have been mirrored, and abandoned by an admin who keeps its data
+// (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
 	for name, o := range map[string]observe.Claim{
 		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
@@ -326,16 +326,16 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 	}
 }
 
-// While destruction is suspended, which may last for days, no claim that waits for that costs
-// a list of all volumes.
+// While destruction is suspended, which may last for days, waiting claims cause no lists of all
+// volumes.
 func TestSuspendedListsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observe.Claim
-		lists    int // where it is not suspended
+		lists    int // if it is not suspended
 	}{
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},
 		"destroy":  {seen(leafBound, rootGone), 1},
-		// Nothing is destroyed, and after a restore of the member, there are many.
+		// Nothing is destroyed, and after a restore of the member there are many.
 		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), 0},
 		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), 1},
 	} {
@@ -356,12 +356,12 @@ func TestSuspendedListsNothing(t *testing.T) {
 	}
 }
 
-// suspended is a guard after a restore that nobody has confirmed.
+// suspended is a guard after an unconfirmed restore.
 type suspended struct{ guarded.HostOnly }
 
 func (suspended) MayDestroy() error { return guarded.ErrSuspended }
 
-// A claim of the same name that waits for the deletion is told of it.
+// A claim of the same name that waits for the deletion reports that.
 func TestSuspendedTellsTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
@@ -374,7 +374,7 @@ func TestSuspendedTellsTheNextClaim(t *testing.T) {
 	heard(t, told, v1alpha1.ReasonSuspended)
 }
 
-// A claim says which member has it by the name of its registration.
+// A claim names the registration of the member that has it.
 func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	for what, s := range map[string]scene{
 		"unbound": sceneOf(placedIn(elsewhereID)), "bound": sceneOf(leafBound, bound, placedIn(elsewhereID)),
@@ -402,7 +402,7 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	}
 }
 
-// Without a root, the host PV that keeps a leaf claim says why.
+// Without a root, the host PV that keeps a leaf claim reports why.
 func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	o := seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone)
 	r, _, _, told := proving(o)
@@ -412,7 +412,7 @@ func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	heard(t, told, v1alpha1.ReasonVolumeReplaced)
 }
 
-// What another controller is to do first takes nothing back that the claim was told.
+// While another controller has the next step, root_pvc does not remove the claim's report.
 func TestAbstainingWritesNothing(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("another"))
 	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
@@ -423,7 +423,8 @@ func TestAbstainingWritesNothing(t *testing.T) {
 	heard(t, told, "")
 }
 
-// The note that has the member's PV controller look at a leaf claim again names its volume.
+// The annotation that makes the member's PV controller process a leaf claim again names its
+// volume.
 func TestTouch(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("leaf-uid"))
 	r, _, _, _ := proving(o)
@@ -437,7 +438,7 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// patches takes every patch, and keeps the last object.
+// patches accepts every patch, and keeps the last object.
 type patches struct {
 	client.Client
 	last client.Object
@@ -448,7 +449,7 @@ func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 	return nil
 }
 
-// What a member seems to have invented is not reported while the cache only lacks the
+// An object that a member seems to have invented is not reported while only the cache lacks the
 // placement.
 func TestDoubtIsLive(t *testing.T) {
 	for name, placed := range map[string]string{"placed nowhere": "", "placed by now": here.ClusterID} {
@@ -468,7 +469,7 @@ func TestDoubtIsLive(t *testing.T) {
 	}
 }
 
-// Nobody is advised to delete a volume that may be the claim's own.
+// No message advises to delete a volume that may be the claim's own.
 func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  []func(*scene)

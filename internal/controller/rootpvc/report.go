@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// report reports what the user has to know, if it needs a live read, once that shows it.
+// report reports the plan's problem to the user. If that needs a live read, it does so first.
 func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	switch {
 	case plan.Report == nil:
@@ -29,16 +29,16 @@ func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle
 	return r.reportProblem(ctx, o, plan.Report)
 }
 
-// inUse reports whether another claim of the member has the claim's volume. If there is no such
-// claim, the member is about to release the volume from it.
+// inUse reports whether another claim of the member uses the claim's volume. If there is no
+// such claim, the member is about to release the volume.
 func (r *reconciler) inUse(ctx context.Context, o observe.Claim) (bool, error) {
 	ref := o.Observed.Leaf.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return other != nil && other.UID == ref.UID, err
 }
 
-// reportProblem reports a problem to the user: on the claim's condition if it is this member's to keep, else
-// by an event.
+// reportProblem reports a problem to the user: in the claim's condition if this member owns it,
+// or else with an event.
 func (r *reconciler) reportProblem(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
 	if o.Reports(r.Member) {
 		return r.setPlaced(ctx, o.Root, problem)
@@ -49,8 +49,8 @@ func (r *reconciler) reportProblem(ctx context.Context, o observe.Claim, problem
 	return nil
 }
 
-// emitProblem emits the event of a problem on the root, or, if that is gone, on a host PV that
-// keeps its leaf claim. Where neither is left, the registration's account has the volume.
+// emitProblem emits the event of a problem on the root or, if it is gone, on a host PV that
+// keeps its leaf claim. If neither exists, the registration's account has the volume.
 func (r *reconciler) emitProblem(o observe.Claim, problem *mirror.Refusal) {
 	switch {
 	case o.Root != nil:
@@ -60,8 +60,8 @@ func (r *reconciler) emitProblem(o observe.Claim, problem *mirror.Refusal) {
 	}
 }
 
-// setPlaced keeps the root's Placed condition: there while there is a problem, with
-// an event when it is a new one, and gone with it.
+// setPlaced sets the root's Placed condition if there is a problem, with an event if the
+// problem is new, and removes it otherwise.
 func (r *reconciler) setPlaced(ctx context.Context, root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) error {
 	if root == nil {
 		return nil

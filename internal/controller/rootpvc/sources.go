@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// chosen reports whether a claim names the member: by the selected node, or by its placement.
+// chosen reports whether a claim names the member, with its selected node or its placement.
 func chosen(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
 }
@@ -34,7 +34,7 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or is to
+// ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or should
 // have, the volume that the leaf claim names.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.WithSiblings(ctx, obj)
@@ -44,13 +44,13 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 	return requests
 }
 
-// ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and those of host PVs
-// that represent it.
+// ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and the roots of host
+// PVs that represent it.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	return append(ofHostVolume(ctx, obj), r.ofLeaf(ctx, obj.GetName())...)
 }
 
-// ofLeaf are the roots of the host PVs that represent a leaf PV.
+// ofLeaf returns requests for the roots of the host PVs that represent a leaf PV.
 func (r *reconciler) ofLeaf(ctx context.Context, name string) []reconcile.Request {
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
 	if err != nil {
@@ -64,16 +64,16 @@ func (r *reconciler) ofLeaf(ctx context.Context, name string) []reconcile.Reques
 	return requests
 }
 
-// waiting enqueues the claims that wait for something here: a class that came or
-// went may let them go on.
+// waiting enqueues the claims that wait for an object here, because a created or deleted class
+// may unblock them.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.claims(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
 		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || hostpv.NamesPromise(claim.Spec.VolumeName))
 	})
 }
 
-// rivals enqueues the claims that ask for a volume by its name: an orphan that was found
-// or is gone in another member may be of that name as well.
+// rivals enqueues the claims that request a volume by name, because another member may have
+// found, or lost, an orphan of that name.
 func (r *reconciler) rivals(ctx context.Context, registration string) []reconcile.Request {
 	if registration == r.Registration {
 		return nil
@@ -81,8 +81,8 @@ func (r *reconciler) rivals(ctx context.Context, registration string) []reconcil
 	return r.claims(ctx, metav1.NamespaceAll, r.asks)
 }
 
-// asks reports whether a claim asks for a volume that was there before it, has it not
-// yet, and may find it here.
+// asks reports whether a claim requests an existing volume that it does not have yet and may
+// find here.
 func (r *reconciler) asks(claim *corev1.PersistentVolumeClaim) bool {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && (placed == "" || placed == r.ClusterID)
@@ -93,13 +93,14 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	return r.claims(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
 }
 
-// inRootNamespace enqueues the claims of a namespace of the host that ask for a volume by
-// name: whether they may have it depends on whose the namespace is.
+// inRootNamespace enqueues the claims of a host namespace that request a volume by name. The
+// namespace's tenant determines whether they may have it.
 func (r *reconciler) inRootNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.claims(ctx, namespace.GetName(), r.asks)
 }
 
-// claims of a namespace, or of all, that concern this member and are wanted.
+// claims returns requests for the claims of a namespace, or of all, that concern this member
+// and that wanted accepts.
 func (r *reconciler) claims(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
@@ -112,8 +113,8 @@ func (r *reconciler) claims(ctx context.Context, namespace string, wanted func(*
 	return requests
 }
 
-// ofWarning enqueues the claim that a provisioner in the member could not meet, while
-// it is not bound there.
+// ofWarning enqueues the claim that a provisioner in the member could not satisfy, while it is
+// not bound there.
 func (r *reconciler) ofWarning(ctx context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
 	if !ok || !report.SaysProvisioningFailed(event) {
@@ -135,7 +136,7 @@ func (r *reconciler) ofLeafPod(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-// unboundLeaf is the request of a claim of the member that is ours and not bound.
+// unboundLeaf returns a request for one of Xylem's claims in the member that is not bound.
 func (r *reconciler) unboundLeaf(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
@@ -167,8 +168,8 @@ func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// ofRootClaim enqueues a claim, and the promises that a Pod uses beside it, which is
-// bound here because this one was selected for here.
+// ofRootClaim enqueues a claim, and the promises that a Pod uses in addition. The Pod is bound
+// here because this member was selected for the claim.
 func (r *reconciler) ofRootClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := member.SameKey(ctx, obj)
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -185,7 +186,7 @@ func (r *reconciler) ofRootClaim(ctx context.Context, obj client.Object) []recon
 	return requests
 }
 
-// ofEnd enqueues a claim that is gone, if this member has a leaf claim of its name.
+// ofEnd enqueues a deleted claim if this member has a leaf claim of its name.
 func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(root)
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// The steps by which a claim is placed are not held back; everything else may be.
+// The events of the steps that place a claim are not delayed. All others may be.
 func TestPlacing(t *testing.T) {
 	claim := func(annotations ...string) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{}

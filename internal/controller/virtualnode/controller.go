@@ -26,59 +26,60 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "virtual_node"
 	actor = guarded.Actor("virtual-node")
 
-	// workers: a request is a few reads of the cache and a write at most.
+	// workers is the number of concurrent reconciles. A request takes a few reads from the
+	// cache and at most one write.
 	workers = 4
 
-	// DefaultGrace is how long a member may be away before its Node is NotReady:
-	// the node-monitor-grace-period of kube-controller-manager up to 1.31, which
-	// is less than the 50 s that later ones wait.
+	// DefaultGrace is how long a member may be away before its Node is reported as away. It
+	// is the node-monitor-grace-period of kube-controller-manager up to 1.31, which is
+	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
 
-	// takenRetry is how often Xylem checks whether a name is free again. The
-	// watch tells sooner, if the manager's cache has the Node that is in the way.
+	// takenRetry is how often the controller checks whether a Node's name is free again. If
+	// the Node with that name is in the cache, the watch reports this sooner.
 	takenRetry = 30 * time.Second
 
-	// podNodeName is the field selector of Pods bound to a node, which the API
-	// server serves (and no cache, under this name).
+	// podNodeName is the field selector of Pods bound to a node. The API server supports it,
+	// but no cache does under this name.
 	podNodeName = "spec.nodeName"
 )
 
-// Fleet is what the controller needs of the fleet of members.
+// Fleet returns the state of members.
 type Fleet interface {
 	State(name string) (fleet.State, bool)
 	Source() source.Source
 }
 
-// Reconciler keeps the virtual nodes.
+// Reconciler manages the virtual nodes.
 type Reconciler struct {
-	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Fleet of members.
+	// Fleet knows whether the members are connected.
 	Fleet Fleet
-	// Recorder of events on registrations and Nodes.
+	// Recorder emits events on registrations and Nodes.
 	Recorder events.EventRecorder
-	// Clock dates conditions; the real one unless given.
+	// Clock sets the times of conditions. It defaults to the real clock.
 	Clock clock.PassiveClock
-	// PodIP, if any, is the Nodes' InternalIP: where the manager is. Port, if not 0, is
-	// where it answers what API servers ask kubelets for.
+	// PodIP, if set, is the manager's address, which becomes the Nodes' InternalIP. Port, if
+	// not 0, is where the manager serves the kubelet API.
 	PodIP string
 	Port  int32
-	// Grace is how long a member may be away before its Node is NotReady;
-	// DefaultGrace unless given.
+	// Grace is how long a member may be away before its Node is reported as away. It defaults
+	// to DefaultGrace.
 	Grace time.Duration
 
 	mu sync.Mutex
-	// awaySince is when a registration's member was first seen away.
+	// awaySince maps a registration to the time when its member was first observed as away.
 	awaySince map[string]time.Time
-	// waiting maps registrations to the Node names whose Pods, or whose other
-	// Node, they wait for.
+	// waiting maps registrations to the name of the Node that they wait for. They wait until
+	// the Pods on it are gone, or until the name is free.
 	waiting map[string]string
-	// said is the UID of the Node that was last complained about.
+	// said maps registrations to the UID of the Node in their last event.
 	said map[string]types.UID
 }
 
@@ -111,7 +112,7 @@ func (r *Reconciler) init() {
 	r.awaySince, r.waiting, r.said = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
 }
 
-// Reconcile brings the Node of one registration closer to what it should be.
+// Reconcile reconciles the Node of one registration.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.Name)
 	if err != nil {
@@ -121,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.remember(request.Name, o, d)
 	err = r.act(ctx, request.Name, o, d.do)
 	if o.registration == nil {
-		guarded.ForgetMetrics(request.Name) // it was forgotten already, perhaps, before this write
+		guarded.ForgetMetrics(request.Name) // the metrics may have been deleted before this write
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -135,7 +136,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 
 	var err error
 	o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(name))
-	if err == nil && o.registration == nil { // what a cache does not have may be there
+	if err == nil && o.registration == nil { // a missing object in the cache is no proof
 		o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Live, index.Named(name))
 	}
 	switch {
@@ -152,7 +153,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	if !o.leaving() || o.node == nil {
 		r.await(name, "")
 	} else {
-		// Before the Pods are counted, so that none can go unnoticed.
+		// Wait for the Pods before they are counted, so that no deletion is missed.
 		r.await(name, o.node.Name)
 		if o.pods, err = r.podsOn(ctx, o.node.Name); err != nil {
 			return o, err
@@ -162,9 +163,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	return o, nil
 }
 
-// nodeOf is the Node of a registration's node name, whosoever it is. One that
-// is not in the cache is looked for live: the cache may lag, or may not have
-// Nodes that are not Xylem's.
+// nodeOf returns the Node with a registration's node name, even if it is foreign. If the
+// cache does not have it, nodeOf reads it live, because the cache may be stale or limited to
+// Xylem's Nodes.
 func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err == nil && node == nil && cr.Status.ClusterID != "" {
@@ -173,7 +174,7 @@ func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	return node, err
 }
 
-// nodeLeftBy is the Node that a registration left behind, if any.
+// nodeLeftBy returns the Node of a registration that is gone, or nil.
 func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.Client.List(ctx, &list, client.MatchingLabels{
@@ -187,8 +188,8 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 	return &list.Items[0], nil
 }
 
-// podsOn counts the Pods bound to a Node, those of DaemonSets excepted; live,
-// since the Node is removed when there are none.
+// podsOn counts the Pods bound to a Node, except those of DaemonSets. It reads live, because
+// the Node is deleted when there are none.
 func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
 	var list corev1.PodList
 	count := 0
@@ -210,21 +211,21 @@ func (r *Reconciler) act(ctx context.Context, name string, o observed, do action
 	switch do := do.(type) {
 	case nil:
 	case create:
-		log.Info("making the virtual node", "node", do.node.Name)
+		log.Info("creating the virtual node", "node", do.node.Name)
 		return host.Create(ctx, actor, do.node)
 	case patch:
 		return host.Patch(ctx, actor, o.node, do.after)
 	case patchStatus:
 		return host.PatchNodeStatus(ctx, actor, o.node, do.after)
 	case remove:
-		log.Info("removing the virtual node: nothing is bound to it", "node", o.node.Name)
+		log.Info("deleting the virtual node: no Pods are bound to it", "node", o.node.Name)
 		return client.IgnoreNotFound(host.Delete(ctx, o.node))
 	}
 	return nil
 }
 
-// remember keeps what the next wake-ups are found by, and says once what stands
-// in the way.
+// remember stores what ofNode and ofPod need to enqueue the registration, and emits an event
+// once for each problem.
 func (r *Reconciler) remember(name string, o observed, d decision) {
 	if o.registration == nil && o.node == nil {
 		r.mu.Lock()
@@ -254,7 +255,7 @@ func (r *Reconciler) remember(name string, o observed, d decision) {
 	}
 }
 
-// away is since when a member has been away; zero if it is there.
+// away returns when the member was first observed as away, or zero if it is ready.
 func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -280,8 +281,7 @@ func (r *Reconciler) await(name, node string) {
 	r.waiting[name] = node
 }
 
-// ofNode is the registration that a Node represents, and those that wait for it
-// to go.
+// ofNode enqueues the registration of a Node, and those that wait for the Node to be deleted.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
 	requests := r.waitersFor(node.GetName())
 	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
@@ -290,7 +290,7 @@ func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.R
 	return requests
 }
 
-// ofPod is the registration under deletion that waits for a Pod.
+// ofPod enqueues the registrations that wait for Pods on a Pod's node.
 func (r *Reconciler) ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {

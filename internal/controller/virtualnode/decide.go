@@ -13,16 +13,18 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// observed is all that is known of a registration and its Node.
+// observed is the input of decide for a registration and its Node.
 type observed struct {
-	registration *v1alpha1.ClusterRegistration // nil: there is none, by a live read
-	// node of that name, whosoever it is, or the one left behind; nil: none.
+	registration *v1alpha1.ClusterRegistration // nil: a live read found none
+	// node is the Node with the registration's node name, even if it is foreign, or the Node
+	// of a registration that is gone. It may be nil.
 	node *corev1.Node
-	// pods bound to the node; counted only if it may have to go.
+	// pods is the number of Pods bound to the Node. They are counted only if the Node may
+	// have to be deleted.
 	pods  int
 	state fleet.State
-	known bool // the fleet has a state
-	// awaySince is when the member was first seen away, zero if it is not.
+	known bool // the fleet knows the registration
+	// awaySince is when the member was first observed as away, or zero.
 	awaySince time.Time
 	grace     time.Duration
 	now       metav1.Time
@@ -30,19 +32,19 @@ type observed struct {
 	port      int32
 }
 
-// leaving: the Node has to go once nothing is bound to it.
+// leaving reports whether the Node must be deleted when no Pods are bound to it.
 func (o observed) leaving() bool {
 	return o.registration == nil || o.registration.DeletionTimestamp != nil
 }
 
-// named: the Node represents this very registration, and not for a later one
-// of the same cluster.
+// named reports whether the Node represents this registration, not a later one of the same
+// cluster.
 func (o observed) named() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
 }
 
-// clusterID that the Node represents. The registration's record counts, and not
-// what the connection found: that may have been refused.
+// clusterID returns the cluster ID that the Node represents. It is the recorded one, because
+// the cluster that the connection found may have been rejected.
 func (o observed) clusterID() string {
 	if o.registration == nil {
 		return o.node.Labels[v1alpha1.LabelClusterID]
@@ -50,11 +52,11 @@ func (o observed) clusterID() string {
 	return o.registration.Status.ClusterID
 }
 
-// decision is what to do, and when to look again without being enqueued.
+// decision is the next action, and when to check again if no event enqueues the registration.
 type decision struct {
 	do    action // nil: nothing
 	again time.Duration
-	taken bool // the name is another Node's
+	taken bool // another Node has the name
 }
 
 // action is one of create, patch, patchStatus, remove.
@@ -77,7 +79,7 @@ func decide(o observed) decision {
 	case o.registration == nil && o.node == nil:
 		return decision{}
 	case o.registration != nil && o.registration.Status.ClusterID == "":
-		return decision{} // who the member is, is not known
+		return decision{} // the member's identity is not known
 	case nodes.Taken(o.node, o.clusterID()):
 		return decision{taken: !o.leaving(), again: takenAgain(o)}
 	case o.leaving() && (o.node == nil || !o.named()):
@@ -92,7 +94,7 @@ func decide(o observed) decision {
 	after := o.node.DeepCopy()
 	setMeta(after, o)
 	if !equality.Semantic.DeepEqual(o.node, after) {
-		return decision{do: patch{after}} // the watch brings us back for the status
+		return decision{do: patch{after}} // the watch enqueues the registration again for the status
 	}
 	changed, again := setStatus(after, o)
 	if changed {
@@ -108,19 +110,19 @@ func takenAgain(o observed) time.Duration {
 	return takenRetry
 }
 
-// cordoned: no new Pod can come while the Node goes. A Node that its
-// registration left behind is removed as it is.
+// cordoned reports whether no new Pods can be bound to the Node before it is deleted. The
+// Node of a registration that is gone is deleted without a cordon.
 func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
-// verdict on whether Pods of the host can run in a member.
+// verdict says whether Pods of the host can run in a member.
 type verdict struct {
 	ready           bool
 	reason, message string
-	// passing: the cause may go by itself shortly.
+	// passing means that the problem may disappear soon without action.
 	passing bool
 }
 
-// judge reports whether the member is ready, and if not, why.
+// judge reports whether the member is ready, or why it is not.
 func judge(o observed) verdict {
 	if o.registration == nil {
 		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone without a deregistration"}
@@ -136,10 +138,10 @@ func judge(o observed) verdict {
 	case s.Node.Ready == 0:
 		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check its nodes"}
 	case s.Node.Nodes == 0:
-		// Were this NotReady, the host would evict what runs there, which a cordon
-		// does in no single cluster. Without capacity, nothing new comes.
+		// If the Node were NotReady, the host would evict its Pods, which a cordon never does
+		// in a single cluster. Without capacity, it gets no new Pods.
 		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
-			"the member is connected, but takes no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
+			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}
 	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}
 }

@@ -55,12 +55,12 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// standing is the Node as the controller leaves it when nothing changes.
+// standing returns an up-to-date Node of a connected member.
 func standing(t *testing.T, change ...func(*corev1.Node)) *corev1.Node {
 	t.Helper()
 	made, ok := decide(seen()).do.(create)
 	if !ok {
-		t.Fatal("no Node is made for a member that is connected")
+		t.Fatal("no Node is created for a connected member")
 	}
 	for _, c := range change {
 		c(made.node)
@@ -78,7 +78,7 @@ func away(reason string) func(*observed) {
 
 func evicting(o *observed) { o.registration.Spec.Node.WhenAway = v1alpha1.WhenAwayEvict }
 
-// evicts is how the Node of a registration that evicts stands.
+// evicts sets the metadata of a Node whose registration requests eviction.
 func evicts(n *corev1.Node) { setMeta(n, seen(evicting)) }
 
 func tainted(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, awayTaint) }
@@ -97,25 +97,25 @@ func TestDecide(t *testing.T) {
 		again    time.Duration
 		taken    bool
 	}{
-		"nothing is there":          {observed: observed{}, want: "nothing"},
-		"identity unknown":          {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
-		"first connection":          {observed: seen(), want: "create Ready=True"},
-		"made while away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
-		"made while away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
-		"at rest":                   {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
-		"at rest later": {observed: seen(func(o *observed) {
+		"no registration and no Node":  {observed: observed{}, want: "nothing"},
+		"identity unknown":             {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
+		"first connection":             {observed: seen(), want: "create Ready=True"},
+		"created while away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
+		"created while away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
+		"up to date":                   {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
+		"up to date, later": {observed: seen(func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(time.Hour))
 		}), want: "nothing"},
-		"a node of another": {observed: seen(func(o *observed) {
+		"a foreign node": {observed: seen(func(o *observed) {
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
 		}), want: "nothing", again: takenRetry, taken: true},
 		"a virtual node of another cluster": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelClusterID] = "else" })
 		}), want: "nothing", again: takenRetry, taken: true},
-		"a plain node that borrows the cluster's id": {observed: seen(func(o *observed) {
+		"an ordinary node with the cluster's ID": {observed: seen(func(o *observed) {
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38", Labels: map[string]string{v1alpha1.LabelClusterID: clusterID}}}
 		}), want: "nothing", again: takenRetry, taken: true},
-		"a label was taken off": {observed: seen(func(o *observed) {
+		"a label was removed": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) })
 		}), want: "patch"},
 		"attach-detach annotation": {observed: seen(func(o *observed) {
@@ -124,18 +124,18 @@ func TestDecide(t *testing.T) {
 		"cordoned by an admin": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
-		"Kubernetes says Unknown": {observed: seen(func(o *observed) {
+		"Kubernetes sets Unknown": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { nodes.Ready(n).Status = corev1.ConditionUnknown })
 		}), want: "status Ready=True"},
-		"away for a moment": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) { o.node = ready }),
+		"away for less than the grace period": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) { o.node = ready }),
 			want: "nothing", again: DefaultGrace},
-		"away for the grace": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
+		"away for the grace period": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "patch tainted"},
-		"away for the grace, tainted": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
+		"away for the grace period, tainted": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
 			o.node, o.now = standing(t, tainted), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=True away tainted"},
-		"away for the grace, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting, func(o *observed) {
+		"away for the grace period, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting, func(o *observed) {
 			o.node, o.now = standing(t, evicts), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=False away"},
 		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
@@ -143,24 +143,24 @@ func TestDecide(t *testing.T) {
 		}), want: "status Ready=True away tainted"},
 		"back":                    {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
 		"back, no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
-		"away for good":           {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
+		"away permanently":        {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
 		"the link of an earlier registration": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
-		"all cordoned there":   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
-		"deleting, never made": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
+		"no ready node in the member":            {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
+		"all of the member's nodes are cordoned": {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
+		"deleting, never created":                {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
 		"deleting, not cordoned": {observed: seen(func(o *observed) {
 			o.registration, o.node = registration(deleting), ready
 		}), want: "patch cordoned"},
-		"deleting, Pods there": {observed: seen(func(o *observed) {
+		"deleting, with Pods": {observed: seen(func(o *observed) {
 			o.registration, o.pods = registration(deleting), 1
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
-		"deleting, empty": {observed: seen(func(o *observed) {
+		"deleting, without Pods": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "remove"},
@@ -168,20 +168,20 @@ func TestDecide(t *testing.T) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelCluster] = "later" })
 		}), want: "nothing"},
-		"deleting, a node of another": {observed: seen(func(o *observed) {
+		"deleting, a foreign node": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
 		}), want: "nothing"},
-		"registration vanished, Pods there": {observed: seen(func(o *observed) {
+		"registration gone, with Pods": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, ready, 3
 		}), want: "patch tainted"},
-		"registration vanished, Pods there, tainted": {observed: seen(func(o *observed) {
+		"registration gone, with Pods, tainted": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, tainted), 3
 		}), want: "status Ready=True away tainted"},
-		"registration vanished that evicts, Pods there": {observed: seen(func(o *observed) {
+		"registration gone, with Pods, evicting": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, evicts), 3
 		}), want: "status Ready=False away"},
-		"registration vanished, empty": {observed: seen(func(o *observed) {
+		"registration gone, without Pods": {observed: seen(func(o *observed) {
 			o.registration, o.node = nil, ready
 		}), want: "remove"},
 	} {
@@ -195,7 +195,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("again after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
 			}
 			if diff := cmp.Diff(before, tc.observed.node); diff != "" {
-				t.Errorf("the observed Node was changed:\n%s", diff)
+				t.Errorf("decide changed the observed Node:\n%s", diff)
 			}
 		})
 	}
@@ -241,14 +241,14 @@ func TestMergedTaints(t *testing.T) {
 		before        []taintKey
 		want          []corev1.Taint
 	}{
-		"new":                  {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
-		"there":                {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
-		"foreign ones stay":    {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
-		"no longer asked for":  {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
-		"none asked for":       {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
-		"another value":        {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
-		"another effect":       {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
-		"asked for both times": {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
+		"new":                 {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"exists":              {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"foreign taints stay": {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
+		"no longer requested": {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
+		"none requested":      {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
+		"a different value":   {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
+		"a different effect":  {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
+		"requested twice":     {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, mergedTaints(tc.there, tc.wanted, tc.before)); diff != "" {
@@ -290,7 +290,7 @@ func TestCapacityIsOverriddenByResource(t *testing.T) {
 		t.Errorf("allocatable (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(facts(), o.state.Node); diff != "" {
-		t.Errorf("the member's facts were changed:\n%s", diff)
+		t.Errorf("setStatus changed the member's facts:\n%s", diff)
 	}
 }
 
@@ -300,11 +300,12 @@ func TestMessageOfTheSameReasonIsNoNews(t *testing.T) {
 	setStatus(node, o)
 	o.state.Problem = &access.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
 	if changed, _ := setStatus(node, o); changed {
-		t.Error("an error's text alone changes the status")
+		t.Error("a change of an error's text alone changes the status")
 	}
 }
 
-// API servers find the manager by the Node, and nothing if it does not serve.
+// The Node contains the manager's address and port for API servers, but no port if the
+// manager does not serve.
 func TestNodeAPI(t *testing.T) {
 	here := func(ip string, port int32) func(*observed) {
 		return func(o *observed) { o.podIP, o.port = ip, port }
@@ -313,18 +314,18 @@ func TestNodeAPI(t *testing.T) {
 		change    func(*observed)
 		addresses int
 		port      int32
-		// before and after: where metrics-server asks.
+		// before and after are the values of the annotation that metrics-server reads.
 		before, after string
 	}{
-		"it serves":           {here("10.0.0.7", 10250), 2, 10250, "", "/metrics/resource/kosmos-cluster38"},
-		"it is disabled":      {here("10.0.0.7", 0), 2, 0, "", ""},
-		"it was enabled":      {here("10.0.0.7", 0), 2, 0, "/metrics/resource/kosmos-cluster38", ""},
-		"an admin's path":     {here("10.0.0.7", 0), 2, 0, "/their/path", "/their/path"},
-		"its address unknown": {here("", 10250), 1, 0, "", "/metrics/resource/kosmos-cluster38"},
+		"it serves":              {here("10.0.0.7", 10250), 2, 10250, "", "/metrics/resource/kosmos-cluster38"},
+		"it is disabled":         {here("10.0.0.7", 0), 2, 0, "", ""},
+		"it was enabled":         {here("10.0.0.7", 0), 2, 0, "/metrics/resource/kosmos-cluster38", ""},
+		"an admin's path":        {here("10.0.0.7", 0), 2, 0, "/their/path", "/their/path"},
+		"its address is unknown": {here("", 10250), 1, 0, "", "/metrics/resource/kosmos-cluster38"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := standing(t)
-			// As another replica left it.
+			// The status that another replica wrote.
 			node.Status.DaemonEndpoints.KubeletEndpoint.Port = 1
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.6"}}
 			if tc.before != "" {
@@ -334,18 +335,18 @@ func TestNodeAPI(t *testing.T) {
 				node = first.after
 			}
 			if got := node.Annotations[nodes.AnnMetricsPath]; got != tc.after {
-				t.Errorf("metrics-server asks at %q, want %q", got, tc.after)
+				t.Errorf("the path for metrics-server is %q, want %q", got, tc.after)
 			}
 			patched, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patchStatus)
 			if !ok {
-				t.Fatal("the status stays as another replica left it")
+				t.Fatal("the status of another replica is not patched")
 			}
 			status := patched.after.Status
 			if status.DaemonEndpoints.KubeletEndpoint.Port != tc.port || len(status.Addresses) != tc.addresses {
 				t.Errorf("port %d, addresses %v", status.DaemonEndpoints.KubeletEndpoint.Port, status.Addresses)
 			}
 			if again := decide(seen(tc.change, func(o *observed) { o.node = patched.after })); again.do != nil {
-				t.Errorf("not at rest afterwards: %T", again.do)
+				t.Errorf("decision %T after the patch, want none", again.do)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegi
 	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.TakenBy(node))
 }
 
-// registrationGone reports that a Node's registration has vanished while Pods are
-// bound to the Node.
+// registrationGone reports that a Node's registration is gone while Pods are bound to the
+// Node.
 func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %q is gone without a deregistration, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// annAttachDetach would make the attach-detach controller manage the Node by
-	// its mere presence (k8s.io/kubernetes/pkg/volume/util).
+	// annAttachDetach makes the attach-detach controller manage the Node if it is present,
+	// whatever its value (k8s.io/kubernetes/pkg/volume/util).
 	annAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
@@ -26,11 +26,11 @@ const (
 type asked struct {
 	Labels []string   `json:"labels,omitempty"`
 	Taints []taintKey `json:"taints,omitempty"`
-	// WhenAway outlives the registration: a Node that it left behind is treated alike.
+	// WhenAway also applies to the Node of a registration that is gone.
 	WhenAway v1alpha1.AwayPolicy `json:"whenAway,omitempty"`
 }
 
-// taintKey is what identifies a taint.
+// taintKey identifies a taint.
 type taintKey struct {
 	Key    string             `json:"key"`
 	Effect corev1.TaintEffect `json:"effect"`
@@ -44,8 +44,8 @@ func newNode(o observed) *corev1.Node {
 	return node
 }
 
-// setMeta brings the labels, the taints and, for a Node on its way out, the
-// cordon in order.
+// setMeta sets the labels, annotations and taints. It also cordons a Node that must be
+// deleted.
 func setMeta(node *corev1.Node, o observed) {
 	before := askedBefore(node)
 	if o.registration == nil {
@@ -76,17 +76,17 @@ func setMeta(node *corev1.Node, o observed) {
 	} else if node.Annotations[nodes.AnnMetricsPath] == path {
 		delete(node.Annotations, nodes.AnnMetricsPath)
 	}
-	if value, err := json.Marshal(now); err == nil { // strings always marshal
+	if value, err := json.Marshal(now); err == nil { // never fails
 		node.Annotations[v1alpha1.AnnotationNodeSpec] = string(value)
 	}
 }
 
-// awayTaint keeps new Pods off the Node of a member that is away, and evicts none. The
-// taints that Kubernetes derives from a Node that is not Ready would evict all.
+// awayTaint keeps new Pods off the Node of a member that is away without evicting any. The
+// taints that Kubernetes adds to a Node that is not Ready would evict them.
 var awayTaint = corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
-// askedBefore is what the registration asked for when the Node was last
-// written; nothing if the annotation is not there or not readable.
+// askedBefore returns what the registration requested when the Node was last written. It
+// returns the zero value if the annotation is missing or invalid.
 func askedBefore(node *corev1.Node) asked {
 	var before asked
 	if err := json.Unmarshal([]byte(node.Annotations[v1alpha1.AnnotationNodeSpec]), &before); err != nil {
@@ -127,8 +127,8 @@ func setOrDrop(labels map[string]string, key, value string) {
 	labels[key] = value
 }
 
-// taintsOf are the taints that a registration asks for: the default, unless it
-// says otherwise; an empty list says none.
+// taintsOf returns the taints in a registration, or the default one. An empty list means no
+// taints.
 func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
 	if registration.Spec.Node.Taints == nil {
 		return []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
@@ -140,8 +140,8 @@ func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
 	return taints
 }
 
-// mergedTaints are the taints of a Node with those asked for put right, those
-// asked for before and no longer removed, and all others as they are.
+// mergedTaints returns the taints of a Node. It adds or updates the wanted ones, removes
+// those that were wanted before, and keeps all others.
 func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Taint {
 	dropped := sets.New(before...).Insert(keyOf(awayTaint))
 	missing := map[taintKey]corev1.Taint{}
@@ -171,8 +171,8 @@ func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Tain
 	return merged
 }
 
-// setStatus brings the status up to date; it reports whether anything changed,
-// and after how long Ready has to be examined again, if nothing happens.
+// setStatus updates the status. It returns whether it changed, and when Ready must be checked
+// again if there is no event.
 func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
 	before := node.Status.DeepCopy()
 	again = setReady(node, o)
@@ -192,8 +192,8 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 	return !equality.Semantic.DeepEqual(before, &node.Status), again
 }
 
-// awayNow reports whether a member has been away for longer than the grace, or for a cause
-// that does not pass; if it is away for less, after how long it will have been.
+// awayNow reports whether the member has a permanent problem, or a temporary one for longer
+// than the grace period. Otherwise, it returns the rest of the grace period.
 func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 	v := judge(o)
 	if v.ready {
@@ -205,8 +205,9 @@ func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 	return left == 0, left
 }
 
-// setReady sets the conditions Ready and MemberAway. The Node of a member that is away stays
-// Ready if the registration keeps its Pods: Kubernetes evicts Pods from any other Node.
+// setReady sets the conditions Ready and MemberAway. If the registration keeps the Pods of a
+// member that is away, the Node stays Ready, because Kubernetes evicts the Pods of any other
+// Node.
 func setReady(node *corev1.Node, o observed) time.Duration {
 	v := judge(o)
 	isAway, left := awayNow(node, o)
@@ -217,15 +218,15 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: v.reason, Message: v.message}
 	if isAway {
 		away.Status = corev1.ConditionTrue
-		// An error's text may differ at each attempt (ports, times): news is only
-		// what changes the reason.
+		// The text of an error may differ at each attempt (ports, times), so only a new
+		// reason changes the message.
 		if now := nodes.Condition(node, away.Type); now != nil && now.Status == away.Status && now.Reason == away.Reason {
 			away.Message = now.Message
 		}
 		ready.Message = away.Message
 		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
 			ready.Reason = v1alpha1.ReasonPodsKept
-			ready.Message = "the node keeps its Pods and takes no new ones (spec.node.whenAway: Keep): " + away.Message
+			ready.Message = "the node keeps its Pods and accepts no new ones (spec.node.whenAway: Keep): " + away.Message
 		} else {
 			ready.Status = corev1.ConditionFalse
 		}
@@ -235,7 +236,7 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 	return 0
 }
 
-// whenAway is what the registration says, or said before it vanished.
+// whenAway returns the policy of the registration, or its last one if it is gone.
 func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	if o.registration != nil {
 		return o.registration.WhenAway()
@@ -243,8 +244,8 @@ func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
-// setCondition sets a condition and dates it, if it says anything new. The
-// heartbeat is the Lease's.
+// setCondition sets a condition and its times if it has changed. It does not update the
+// heartbeat time, because the Lease is the heartbeat.
 func setCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
 	c.LastHeartbeatTime, c.LastTransitionTime = now, now
 	there := nodes.Condition(node, c.Type)
@@ -261,8 +262,8 @@ func setCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
 	*there = c
 }
 
-// setResources: what the member's nodes add up to, as last seen, and above that
-// what the registration says, resource by resource.
+// setResources sets the sum of the member's nodes, as last observed. Values in the
+// registration override it for each resource.
 func setResources(node *corev1.Node, o observed) {
 	if facts := o.state.Node; facts != nil {
 		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()

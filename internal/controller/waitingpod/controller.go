@@ -29,31 +29,32 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "waiting_pod"
 	actor = guarded.Actor("waiting-pod")
 
-	// workers: a request is a few reads of the cache.
+	// workers is the number of concurrent reconciles. A request takes a few reads from the
+	// cache.
 	workers = 2
-	// aroundPause collects changes around all waiting Pods: figures of capacity change
-	// every two seconds.
+	// aroundPause batches changes that concern all waiting Pods. Capacities change every two
+	// seconds.
 	aroundPause = 2 * time.Second
 )
 
-// Reconciler reports on Pods that wait for a node, or that are on one of the host, where no volume
-// of a member can be mounted.
+// Reconciler reports on Pods that wait for a node, or that are on a node of the host, which
+// cannot mount a member's volume.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Recorder of events on Pods.
+	// Recorder emits events on Pods.
 	Recorder events.EventRecorder
-	// Namespace of the CSIStorageCapacities: the manager's.
+	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
-	// Clock dates conditions.
+	// Clock sets the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
-	// waiting are the Pods that changes around them concern.
+	// waiting contains the Pods to enqueue when a Node, a capacity or a registration changes.
 	waiting sync.Map // types.NamespacedName -> struct{}
 }
 
@@ -80,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile looks at one Pod.
+// Reconcile checks one Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -134,7 +135,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		r.waiting.Delete(key)
 		return o, nil
 	}
-	// Before what is around it is read, so that no change of that is missed.
+	// Store the Pod before Nodes, capacities and registrations are read, so that no change is
+	// missed.
 	r.waiting.Store(key, struct{}{})
 	if _, unschedulable := unschedulableSince(o.pod); unschedulable {
 		o.members, err = index.Registered(ctx, r.Client, r.Namespace)
@@ -142,7 +144,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// onHost reports whether the Pod is on a node that represents no member.
+// onHost reports whether the Pod is on a node of the host.
 func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName == "" {
 		return false, nil
@@ -151,7 +153,7 @@ func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return node != nil && !nodes.IsVirtual(node), err
 }
 
-// claim observes a claim; nil if it is not Xylem's to meet.
+// claim observes a claim. It returns nil if Xylem does not provision it.
 func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*claimSeen, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil || claim == nil {
@@ -177,7 +179,8 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	return c, nil
 }
 
-// ofPod is a Pod with claims that no virtual node has, or that still shows why.
+// ofPod enqueues a Pod with claims that is not on a virtual node, or that still reports a
+// problem.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || len(podspec.ClaimNames(pod)) == 0 || !r.concerns(ctx, pod) {
@@ -186,7 +189,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
 }
 
-// concerns reports whether there is, or may be, something to report on the Pod.
+// concerns reports whether a problem of the Pod may have to be reported or removed.
 func (r *Reconciler) concerns(ctx context.Context, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || lastShown(pod) != nil {
 		return true
@@ -195,13 +198,13 @@ func (r *Reconciler) concerns(ctx context.Context, pod *corev1.Pod) bool {
 	return err != nil || onHost
 }
 
-// ofClaim are the Pods that wait for a claim, or cannot reach its volume.
+// ofClaim enqueues the Pods that wait for a claim or cannot reach its volume.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(obj))
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return r.concerns(ctx, pod) })
 }
 
-// all Pods that wait.
+// all enqueues all Pods that wait.
 func (r *Reconciler) all(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	r.waiting.Range(func(key, _ any) bool {
@@ -213,7 +216,8 @@ func (r *Reconciler) all(context.Context, client.Object) []reconcile.Request {
 	return requests
 }
 
-// changedForPods: what decides on whether a Pod may go to a virtual node has changed.
+// changedForPods reports whether a Node changed in a way that may affect which Pods it
+// accepts.
 func changedForPods(before, after client.Object) bool {
 	was, known := before.(*corev1.Node)
 	is, ok := after.(*corev1.Node)

@@ -22,40 +22,40 @@ import (
 )
 
 const (
-	// patience is how long a Pod has been unschedulable before Xylem looks for the cause:
-	// the scheduler retries a Pod whose claim is about to be bound.
+	// patience is how long a Pod must be unschedulable before Xylem looks for the cause,
+	// because the scheduler retries a Pod whose claim is about to be bound.
 	patience = 5 * time.Second
-	// refresh is the least time between two messages with the same reason.
+	// refresh is the minimum time between two messages with the same reason.
 	refresh = time.Minute
-	// namedAtMost bounds how many members a message names: the note of an event has 1,024
-	// bytes at most.
+	// namedAtMost is the maximum number of members that a message names, because the note of
+	// an event is limited to 1,024 bytes.
 	namedAtMost = 5
 )
 
-// observed is all that a decision is taken on; nil is absent.
+// observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	pod *corev1.Pod
-	// onHost: the Pod is on a node that represents no member.
+	// onHost means that the Pod is on a node of the host.
 	onHost  bool
 	claims  []claimSeen
 	members []index.Member
 	now     time.Time
 }
 
-// claimSeen is a claim of the Pod that is Xylem's to meet.
+// claimSeen is a claim of the Pod that Xylem provisions.
 type claimSeen struct {
 	claim *corev1.PersistentVolumeClaim
-	// class of a claim that is not bound yet and that a member has to have; nil for a
-	// promise, and for a claim that is bound.
+	// class is the class that the member needs for an unbound claim. It is nil for a promise
+	// and for a bound claim.
 	class *storagev1.StorageClass
-	// volume of the host that the claim is bound to.
+	// volume is the host PV that the claim is bound to.
 	volume *corev1.PersistentVolume
 }
 
-// decision is what the Pod is to show, nil for nothing, and when to look again.
+// decision is the problem to report on the Pod, if any, and when to check again.
 type decision struct {
 	problem *mirror.Refusal
-	again   time.Duration // 0: when something changes
+	again   time.Duration // 0: when an event enqueues the Pod
 }
 
 func decide(o observed) decision {
@@ -76,19 +76,21 @@ func decide(o observed) decision {
 	return d
 }
 
-// waits reports whether the Pod has no node yet, though the scheduler may give it one.
+// waits reports whether the Pod waits for the scheduler to choose a node.
 func (o observed) waits() bool {
 	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
 		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
 }
 
-// unreachable reports whether the Pod is on a node of the host, and has a claim of Xylem's.
+// unreachable reports whether the Pod is on a node of the host and has a claim that Xylem
+// provisions.
 func (o observed) unreachable() bool {
 	return o.pod != nil && o.onHost && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) && len(o.claims) > 0
 }
 
-// onWrongNode: the scheduler selects such a node for a promise that may be used anywhere;
-// otherwise somebody wrote spec.nodeName.
+// onWrongNode returns the problem of a Pod on a node of the host. For a promise that is not
+// limited to members, the scheduler may choose such a node. Otherwise, someone set
+// spec.nodeName.
 func (o observed) onWrongNode() *mirror.Refusal {
 	c := o.claims[0]
 	remedy := "Re-create the Pod without spec.nodeName"
@@ -97,7 +99,7 @@ func (o observed) onWrongNode() *mirror.Refusal {
 			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeUnreachable, Message: fmt.Sprintf(
-		"claim %q cannot be mounted on node %q: only members provide its volumes, and this node is the host's own. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)}
+		"claim %q cannot be mounted on node %q: only members provide its volumes, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)}
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
@@ -113,7 +115,7 @@ func (o observed) find() decision {
 		}
 	}
 	since, unschedulable := unschedulableSince(o.pod)
-	// A member that has the Pod already suits it.
+	// The member to which the Pod was pushed suits it.
 	if !unschedulable || len(o.members) == 0 || podstatus.Pushed(o.pod) == corev1.ConditionTrue {
 		return decision{}
 	}
@@ -123,11 +125,11 @@ func (o observed) find() decision {
 	return decision{problem: o.obstacles()}
 }
 
-// concernsPod: which members lack the class is reported for each claim; for the Pod it is
-// found out with what else each member lacks.
+// concernsPod reports whether a claim's problem is repeated on the Pod. NotOffered is not,
+// because obstacles reports which members lack the class, together with other problems.
 func (observed) concernsPod(reason string) bool { return reason != v1alpha1.ReasonNotOffered }
 
-// unschedulableSince is since when the scheduler reports that it finds no node.
+// unschedulableSince returns when the Pod became unschedulable, or false if it is not.
 func unschedulableSince(pod *corev1.Pod) (time.Time, bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
@@ -137,15 +139,15 @@ func unschedulableSince(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// obstacle is why a member does not get the Pod.
+// obstacle is the reason why a member cannot run the Pod.
 type obstacle struct {
 	reason string
-	// why, after the member's name; remedy for the user.
+	// why follows the member's name in the message. remedy tells the user what to do.
 	why, remedy string
 }
 
-// obstacles reports of each member why the Pod cannot go there; nil if some member suits it as
-// far as Xylem knows, and the scheduler's own words are all there is.
+// obstacles reports why each member cannot run the Pod. It returns nil if, as far as Xylem
+// knows, some member can. Then only the scheduler's message remains.
 func (o observed) obstacles() *mirror.Refusal {
 	members, pinned := o.candidates()
 	if len(members) == 0 {
@@ -172,8 +174,8 @@ func (o observed) obstacles() *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("%s: %s. %s", what, some(named), strings.Join(remedies, " "))}
 }
 
-// candidates are the members that can reach all volumes that the Pod's claims are bound to,
-// and the claims that are bound to a volume of certain members.
+// candidates returns the members that can reach the volumes of all bound claims, and the
+// claims whose volumes are limited to certain members.
 func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 	for _, c := range o.claims {
 		if c.volume != nil && c.volume.Spec.NodeAffinity != nil {
@@ -192,7 +194,7 @@ func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 	return members, pinned
 }
 
-// apart: no member can reach all volumes of the Pod.
+// apart returns the problem of a Pod whose volumes no single member can reach.
 func apart(pinned []claimSeen) *mirror.Refusal {
 	var where []string
 	for _, c := range pinned {
@@ -206,7 +208,7 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 		"no registered member can reach all volumes of the Pod: %s. Use claims of one member, or register the member that has the volumes", some(where))}
 }
 
-// summary is the reason that most helps the user, and each remedy once.
+// summary returns the most helpful reason, and each remedy once.
 func summary(found []obstacle) (reason string, remedies []string) {
 	reasons := map[string]bool{}
 	for _, ob := range found {
@@ -226,7 +228,7 @@ func summary(found []obstacle) (reason string, remedies []string) {
 	return v1alpha1.ReasonNoMemberFits, remedies
 }
 
-// obstacle of one member; nil if there is none.
+// obstacle returns the obstacle of one member, or nil.
 func (o observed) obstacle(m index.Member) *obstacle {
 	if ob := o.refused(m); ob != nil {
 		return ob
@@ -237,7 +239,7 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	switch {
 	case !placement.Selects(o.pod, m.Node):
 		return &obstacle{v1alpha1.ReasonNodeSelectorMismatch, "is excluded by the Pod's nodeSelector or node affinity",
-			"Change the Pod's nodeSelector or affinity if it is to run in another member."}
+			"Change the Pod's nodeSelector or affinity if it should run in another member."}
 	case nodes.Away(m.Node):
 		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
 		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
@@ -253,7 +255,7 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	return o.noCapacity(m)
 }
 
-// refused: the rules of the member's registration, or of a class, exclude the Pod.
+// refused returns an obstacle if the rules of the registration or of a class exclude the Pod.
 func (o observed) refused(m index.Member) *obstacle {
 	requests := []placement.Request{{Namespace: o.pod.Namespace}}
 	for _, c := range o.claims {
@@ -273,7 +275,7 @@ func (o observed) refused(m index.Member) *obstacle {
 	return nil
 }
 
-// untolerated names the taints, and the lines that a Pod needs for them.
+// untolerated returns an obstacle that names the taints and the tolerations to add.
 func untolerated(taints []corev1.Taint) *obstacle {
 	var names, lines []string
 	for _, t := range taints {
@@ -285,7 +287,8 @@ func untolerated(taints []corev1.Taint) *obstacle {
 		fmt.Sprintf("Add to the Pod's spec: tolerations: [%s].", strings.Join(lines, ", "))}
 }
 
-// noCapacity: the member does not have a class of the Pod's claims, or not the capacity.
+// noCapacity returns an obstacle if the member lacks a class of the Pod's claims or the
+// capacity.
 func (o observed) noCapacity(m index.Member) *obstacle {
 	for _, c := range o.claims {
 		if c.class == nil {
@@ -312,7 +315,7 @@ func amount(q resource.Quantity) string {
 	return q.String()
 }
 
-// some names the first few.
+// some joins the first names and counts the others.
 func some(names []string) string {
 	if len(names) <= namedAtMost {
 		return strings.Join(names, "; ")

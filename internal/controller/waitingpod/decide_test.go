@@ -21,7 +21,7 @@ var now = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)
 
 const gib = 1 << 30
 
-// seen is a Pod that the scheduler finds no node for, and two members that suit it.
+// seen returns a Pod that is unschedulable, and two members that suit it.
 func seen(change ...func(*observed)) observed {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
 	o := observed{
@@ -51,7 +51,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// there is a member that is connected and has 100Gi of class fast.
+// there returns a connected member with 100Gi of class fast.
 func there(name string) index.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Status.ClusterID = "id-" + name
@@ -89,7 +89,7 @@ func requests(amount string) func(*observed) {
 	}
 }
 
-// boundIn has the claim bound to a volume of a member.
+// boundIn binds the claim to a volume of a member.
 func boundIn(member string) func(*observed) {
 	return func(o *observed) {
 		o.claims[0].class, o.claims[0].volume = nil, &corev1.PersistentVolume{
@@ -123,7 +123,7 @@ func shows(reason, message string, age time.Duration) func(*observed) {
 	}
 }
 
-// pushed has the Pod's leaf in a member already, as the consumer that its class waits for.
+// pushed marks the Pod as pushed to a member.
 func pushed(o *observed) {
 	o.pod.Status.Conditions = append(o.pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
 }
@@ -132,23 +132,23 @@ func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
 
-// onHost: the Pod is on a node of the host itself.
+// onHost binds the Pod to a node of the host.
 func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		reason   string // empty: nothing is shown
+		reason   string // empty: no problem is reported
 		says     []string
 		again    time.Duration
 	}{
-		"gone":                         {observed: observed{}},
-		"members suit it":              {observed: seen()},
-		"bound to a node":              {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
-		"deleted":                      {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
-		"gated":                        {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
-		"no claim of Xylem's":          {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
-		"not looked at by a scheduler": {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
+		"no Pod":                           {observed: observed{}},
+		"members suit it":                  {observed: seen()},
+		"bound to a node":                  {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
+		"deleted":                          {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
+		"gated":                            {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
+		"no claim that Xylem provisions":   {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
+		"not processed by a scheduler yet": {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
 		"unschedulable for a moment": {
 			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
 			again:    patience - 2*time.Second,
@@ -164,10 +164,10 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonVolumeUnreachable, says: []string{`nodeSelector xylem.io/virtual-node=true`},
 		},
-		"on a node of the host, finished":                 {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
-		"on a node of the host, with no claim of Xylem's": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
+		"on a node of the host, finished":                            {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
+		"on a node of the host, with no claim that Xylem provisions": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
 
-		"a claim that no member can be chosen for": {
+		"a claim that no member can provision": {
 			observed: seen(problem(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid), func(o *observed) { o.pod.Status.Conditions = nil }),
 			reason:   v1alpha1.ReasonClassInvalid, says: []string{`claim "data": as reported`},
 		},
@@ -186,21 +186,21 @@ func TestDecide(t *testing.T) {
 			observed: seen(noTolerations), reason: v1alpha1.ReasonTolerationMissing,
 			says: []string{`member "a"`, `member "b"`, `Add to the Pod's spec: tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}].`},
 		},
-		"a taint of an admin's on one of them": {observed: seen(func(o *observed) {
+		"an admin's taint on one member": {observed: seen(func(o *observed) {
 			o.members[0].Node.Spec.Taints = append(o.members[0].Node.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule})
 		})},
 		"no capacity": {
 			observed: seen(requests("500Gi")), reason: v1alpha1.ReasonNoCapacity,
 			says: []string{`member "a" has 100Gi of the 500Gi that claim "data" requests`, `member "b" has 100Gi`},
 		},
-		"capacity in one": {observed: seen(requests("500Gi"), func(o *observed) {
+		"capacity in one member": {observed: seen(requests("500Gi"), func(o *observed) {
 			o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
 		})},
-		"a class that nobody has": {
+		"a class that no member has": {
 			observed: seen(each(func(m *index.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
 		},
-		"away, both": {
+		"both away": {
 			observed: seen(each(away)), reason: v1alpha1.ReasonMemberAway,
 			says: []string{`member "a" has been away since 2026-11-20T19:49:00Z (Unreachable)`},
 		},
@@ -231,7 +231,7 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
 		},
-		"one still connects": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
+		"one is still connecting": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
 
 		"its volume is in a member that is away": {
 			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonMemberAway,
@@ -242,15 +242,15 @@ func TestDecide(t *testing.T) {
 		},
 		"its volume is where it may run": {observed: seen(boundIn("a"))},
 
-		"figures that changed, within a minute": {
+		"changed values, within a minute": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"as it was"}, again: 40 * time.Second,
 		},
-		"figures that changed, after a minute": {
+		"changed values, after a minute": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", time.Minute)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"100Gi"},
 		},
-		"another reason, at once": {
+		"another reason: reported immediately": {
 			observed: seen(noTolerations, shows(v1alpha1.ReasonNoCapacity, "as it was", time.Second)), reason: v1alpha1.ReasonTolerationMissing,
 		},
 	} {
@@ -261,12 +261,12 @@ func TestDecide(t *testing.T) {
 			}
 			if got.problem == nil {
 				if tc.reason != "" {
-					t.Errorf("nothing is shown, want %s", tc.reason)
+					t.Errorf("no problem, want %s", tc.reason)
 				}
 				return
 			}
 			if got.problem.Reason != tc.reason {
-				t.Errorf("shows %s (%s), want %q", got.problem.Reason, got.problem.Message, tc.reason)
+				t.Errorf("reason %s (%s), want %q", got.problem.Reason, got.problem.Message, tc.reason)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.problem.Message, part) {

@@ -1,15 +1,15 @@
-// Package waitingpod reports on a Pod why no node was found for it, or that its node is one of the
-// host, which no volume of a member reaches: the controller waiting_pod, on the leader, one request
-// for each Pod.
+// Package waitingpod reports on a Pod why it has no node, or that its node belongs to the
+// host and cannot mount a member's volume. Its controller waiting_pod runs on the leader and
+// reconciles one Pod for each request.
 //
-// The scheduler knows virtual nodes and their capacity, and reports "did not have enough
-// free storage" for an unknown class parameter, a class that no member offers and a member
-// that is full alike. Xylem knows the cause: host_claim or root_pvc reported it on a claim
-// of the Pod, or it follows from the Pod, the virtual nodes and what the members publish.
-// It shows as the Pod's condition xylem.io/Placeable and as an event.
+// The scheduler reports "did not have enough free storage" for an unknown class parameter, a
+// class that no member offers, and a member without capacity. Xylem knows the cause: either
+// host_claim or root_pvc reported it on a claim of the Pod, or it follows from the Pod, the
+// virtual nodes and the members' capacities. The controller reports it in the Pod's condition
+// xylem.io/Placeable and in an event.
 //
-// It reports on Pods that use a claim of one of Xylem's classes, and on no other. What is
-// on a claim, it repeats at once. What it finds out by itself, it reports once the Pod has
-// been unschedulable for patience, so that a Pod on its way is not written to. Figures in a
-// message that change are written once in refresh at most (I5).
+// It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
+// immediately. It reports other causes only after the Pod has been unschedulable for the
+// duration patience, to avoid writes to a Pod that is about to be scheduled. If only values
+// in the message change, it updates the message at most once per refresh (I5).
 package waitingpod

@@ -1,3 +1,3 @@
-// Package leadership is the manager's lock of the leader election, which also fences its
-// process: one that was frozen for longer than its lease lasts writes nothing to the host.
+// Package leadership implements the lock for leader election, which also fences the process:
+// after a process was frozen for longer than its Lease lasts, it writes nothing to the host.
 package leadership

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// RenewDeadline is how long after the last renewal of its lease the leader
-	// gives up by itself.
+	// RenewDeadline is the time after the last renewal of its Lease at which the leader steps
+	// down.
 	RenewDeadline = 10 * time.Second
-	// LeaseDuration is how long others wait.
+	// LeaseDuration is how long other replicas wait.
 	LeaseDuration = 15 * time.Second
-	// CallTimeout bounds every call to the host, watches excepted: what was sent in the
-	// last moment of a leadership is given up before another replica can lead. The API
-	// server lets a call wait for its turn for a quarter of that.
+	// CallTimeout bounds every call to the host except watches, so that a call from the end of a
+	// leadership fails before another replica can lead. The API server may queue a call for a
+	// quarter of this time.
 	CallTimeout = LeaseDuration - RenewDeadline
 )
 
-// Lock is the lock of the leader election, and knows when it was last renewed. A process
-// that was frozen for longer than its lease lasts finds out only at its next renewal that
-// another one leads; until then its transport keeps it from writing to the host, as the
-// fences do from writing to members.
+// Lock is the lock for leader election. It knows when the Lease was last renewed. A process
+// that was frozen until its Lease expired detects only at its next renewal that another process
+// leads. Until then, its transport rejects writes to the host, as the fences reject writes to
+// members.
 type Lock struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
-	// restored makes known that the host was restored under this process.
+	// restored reports that the host was restored while this process ran.
 	restored func(error)
 
 	mu      sync.Mutex
@@ -45,32 +45,32 @@ type Lock struct {
 	written resourcelock.LeaderElectionRecord // as last acknowledged
 }
 
-// New lock in a Lease of that name; restored is called when the host turns out to have been
-// restored under this process.
+// New creates a lock that uses a Lease of the given name. It calls restored if it detects that
+// the host was restored while this process ran.
 func New(config *rest.Config, namespace, name, identity string, restored func(error)) (*Lock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = RenewDeadline / 2 // one request that hangs must not cost the leadership
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for leader election: %w", err)
+		return nil, fmt.Errorf("create a client for leader election: %w", err)
 	}
 	coordination, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for leader election: %w", err)
+		return nil, fmt.Errorf("create a client for leader election: %w", err)
 	}
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, name, core, coordination,
 		resourcelock.ResourceLockConfig{Identity: identity})
 	if err != nil {
-		return nil, fmt.Errorf("make the lock for leader election: %w", err)
+		return nil, fmt.Errorf("create the lock for leader election: %w", err)
 	}
 	return &Lock{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
 }
 
-// errLeaseWentBack is a sign of a restored host that shows where the host's revision
-// was raised by the restore: only a backup has an older state of this lease.
+// errLeaseWentBack reveals a restored host even if the restore raised its revision, because
+// only a backup has an older state of this Lease.
 var errLeaseWentBack = errors.New("the lease of the leader election is older than this manager has left it")
 
-// Get reads the lease, which the elector does when its renewal met with a conflict.
+// Get reads the Lease. The elector does this after its renewal had a conflict.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	written := l.written
@@ -82,9 +82,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err //nolint:wrapcheck // the elector looks at the error
 }
 
-// wentBack reports whether a lease is older than a write that was acknowledged. One
-// that was deleted and created again is not: another holder then acquired it later.
-// The API server keeps microseconds. Pure.
+// wentBack reports whether a Lease is older than an acknowledged write of this process. A Lease
+// that was deleted and re-created is not, because its holder acquired it later. The API server
+// truncates times to microseconds. Pure.
 func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
 	switch written.HolderIdentity {
 	case "":
@@ -95,12 +95,12 @@ func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
 	return read.LeaderTransitions < written.LeaderTransitions && read.AcquireTime.Before(&written.AcquireTime)
 }
 
-// Create takes the lease.
+// Create creates the Lease.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update takes, renews or gives back the lease.
+// Update acquires, renews or releases the Lease.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
 }
@@ -119,8 +119,8 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	return nil
 }
 
-// Current is nil while the lease was renewed lately, by the monotonic and by the
-// wall clock; else it wraps guarded.ErrFenced.
+// Current returns nil while the Lease was renewed recently, by the monotonic and the wall
+// clock. Otherwise, the error wraps guarded.ErrFenced.
 func (l *Lock) Current() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *Lock) Current() error {
 	return nil
 }
 
-// Transport refuses what would change the host while Current does not hold.
+// Transport rejects requests that change the host while Current returns an error.
 func (l *Lock) Transport(next http.RoundTripper) http.RoundTripper { return &fencing{l, next} }
 
 type fencing struct {
@@ -139,7 +139,7 @@ type fencing struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request unless it is refused.
+// RoundTrip sends the request unless Transport rejects it.
 func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 	if changes(request) {
 		if err := f.lock.Current(); err != nil {
@@ -149,10 +149,11 @@ func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper is where client-go finds out how to cancel a request.
+// WrappedRoundTripper lets client-go find the wrapped transport, to cancel a request.
 func (f *fencing) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// changes distinguishes writes from reads, and from the reviews that serving metrics takes.
+// changes reports whether a request is a write. TokenReviews and SubjectAccessReviews are not;
+// serving metrics needs them.
 func changes(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

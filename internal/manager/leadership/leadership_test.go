@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// lock is a lease that takes every write, or none.
+// lock is a lock whose writes all succeed or all fail.
 type lock struct {
 	resourcelock.Interface
 	err error
@@ -78,7 +78,7 @@ func TestLeadership(t *testing.T) {
 	}
 }
 
-// A transport whose process does not lead admits what changes nothing.
+// Without leadership, the transport still allows requests that change nothing.
 func TestLeadershipTransport(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
@@ -117,8 +117,8 @@ func TestLeadershipTransport(t *testing.T) {
 	}
 }
 
-// The config of the manager is for watches too: what is right for a lease would end
-// each of them after seconds.
+// New must not change the manager's configuration, which watches use too. A timeout fit for a
+// Lease would end each watch after seconds.
 func TestNewLeavesTheConfig(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: "xylem"}
 	before := rest.CopyConfig(config)
@@ -130,8 +130,8 @@ func TestNewLeavesTheConfig(t *testing.T) {
 	}
 }
 
-// A lease that is older than this manager has left it is of a host that was restored,
-// also where the restore raised the host's revision.
+// A Lease that is older than the manager's last write reveals a restored host, even if the
+// restore raised the host's revision.
 func TestWentBack(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
 	record := func(holder string, renewed time.Duration, transitions int) resourcelock.LeaderElectionRecord {
@@ -145,7 +145,7 @@ func TestWentBack(t *testing.T) {
 		written, read resourcelock.LeaderElectionRecord
 		want          bool
 	}{
-		"nothing was written":             {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
+		"no write":                        {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
 		"as it was left":                  {written, kept, false},
 		"a later renewal, its reply lost": {written, record("me", time.Second, 3), false},
 		"an earlier renewal (I2)":         {written, record("me", -time.Second, 3), true},

@@ -14,18 +14,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// refusedRanges are where a kubeconfig must not lead, and why, beside what
-// refusedAddress tells by itself.
+// refusedRanges are the address ranges that a kubeconfig must not point to, and why.
+// refusedAddress rejects more.
 var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
 }{
-	// Ranges that translators lead to IPv4 addresses: which ones, only the
-	// translator knows, or the address has them scrambled.
+	// Ranges that gateways translate to IPv4 addresses. Only the gateway knows which one, or the
+	// address contains it obfuscated.
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
 	{netip.MustParsePrefix("2001::/32"), translated},
-	// Site-local, which fd00::/8 has replaced; and what no host has.
+	// Site-local addresses, which fd00::/8 replaced, and addresses that no host has.
 	{netip.MustParsePrefix("fec0::/10"), "a site-local address, which is no longer in use"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
@@ -33,8 +33,8 @@ var refusedRanges = []struct {
 
 const translated = "an address that is translated to an IPv4 address which cannot be checked"
 
-// embedding are the prefixes under which IPv6 addresses lead to IPv4 ones, and
-// the byte at which the IPv4 address begins: NAT64, 6to4, IPv4-compatible.
+// embedding are the prefixes of IPv6 addresses that contain an IPv4 address, and the byte at
+// which that address begins: NAT64, 6to4, IPv4-compatible.
 var embedding = []struct {
 	prefix netip.Prefix
 	at     int
@@ -44,16 +44,15 @@ var embedding = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// isISATAP reports whether an address has the interface identifier of an
-// intra-site tunnel (RFC 5214), whatever its prefix.
+// isISATAP reports whether an address has the interface identifier of ISATAP (RFC 5214). The
+// prefix does not matter.
 func isISATAP(address netip.Addr) bool {
 	raw := address.As16()
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
 }
 
-// refusedAddress reports what keeps the manager from connecting to an address, empty
-// if nothing does: from where it stands, it could reach what the writer of a
-// kubeconfig cannot (I8).
+// refusedAddress returns why the manager must not connect to an address, or "" if it may. From
+// its network, the manager may reach addresses that the author of a kubeconfig cannot (I8).
 func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	address = address.WithZone("").Unmap()
 	switch {
@@ -96,9 +95,9 @@ func addressProblem(address, why string) *Problem {
 	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s, to which the manager does not connect. Give the address of the member's API server", address, why)
 }
 
-// dialer connects to where the manager may. It looks at the address when it is
-// dialled, after all names have been resolved: what a name leads to can change
-// between a check and its use.
+// dialer connects only to addresses that refusedAddress allows. It checks the address at dial
+// time, after DNS resolution, because a name can resolve differently between a check and its
+// use.
 func dialer(allowLoopback bool) *net.Dialer {
 	return &net.Dialer{
 		Timeout: DialTimeout, KeepAlive: 30 * time.Second,
@@ -115,16 +114,16 @@ func dialer(allowLoopback bool) *net.Dialer {
 	}
 }
 
-// Way is how a transport gets to a server: by itself, or through the proxy that
-// the manager's own environment names. A proxy is its operator's, so it may
-// stand anywhere; the server behind it is examined as far as it is an address,
-// since it is the proxy that resolves names.
+// Way is how a transport reaches a server: directly, or through the proxy of the manager's own
+// environment. The operator configures that proxy, so its address is not checked. The server
+// behind it is checked only if it is an IP address, because the proxy resolves names.
 type Way struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	Dial  func(context.Context, string, string) (net.Conn, error)
 }
 
-// WayTo is how a server is reached: directly, or by one of the proxies. Errors are Problems.
+// WayTo returns how to reach a server: directly, or through one of the proxies. Errors are
+// Problems.
 func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (Way, error) {
 	direct := Way{
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
@@ -149,5 +148,5 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	return Way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
 }
 
-// DialTimeout bounds the connection's set-up.
+// DialTimeout bounds the time to establish a connection.
 const DialTimeout = 5 * time.Second

@@ -51,8 +51,8 @@ func TestRefusedAddress(t *testing.T) {
 	}
 }
 
-// Behind a proxy of the manager's environment, the proxy is what is dialled: the
-// server is examined nevertheless.
+// Behind a proxy of the manager's environment, the dialer connects to the proxy. The server's
+// address is checked nevertheless.
 func TestAddressesBehindAProxy(t *testing.T) {
 	proxies := func(r *http.Request) (*url.URL, error) {
 		if r.URL.Hostname() == "10.1.2.3" {

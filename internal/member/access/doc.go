@@ -1,4 +1,4 @@
-// Package access defines how a member may be reached: which kubeconfigs the manager accepts,
-// which addresses it dials, what service account tokens contain, and, as a Problem, why a
-// member cannot be reached.
+// Package access defines how the manager may reach a member: which kubeconfigs it accepts,
+// which addresses it dials, how it reads service account tokens, and, as a Problem, why it
+// cannot connect.
 package access

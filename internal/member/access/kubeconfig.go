@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Problem is why a member cannot be connected: the reason and message of the
+// Problem is the reason why the manager cannot connect to a member: reason and message of the
 // Connected condition. It is an error.
 type Problem struct {
 	Reason  string
@@ -27,19 +27,20 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
-// MessageLimit in bytes of what is reported of a member: conditions take 32 KiB.
+// MessageLimit is the maximum length, in bytes, of a message from a member. A condition's
+// message may have 32 KiB.
 const MessageLimit = 2 << 10
 
-// Problemf creates a Problem, whose message is plain and bounded.
+// Problemf creates a Problem with a sanitized, bounded message.
 func Problemf(reason, format string, args ...any) *Problem {
 	return &Problem{Reason: reason, Message: sanitize.Plain(fmt.Sprintf(format, args...), MessageLimit)}
 }
 
-// ParseKubeconfig builds a client configuration from a kubeconfig, field by
-// field: the server, CA data, client certificate and key data, token, and TLS
-// server name of the current context. Whatever else could make this process run
-// a program, read a file, or act as somebody else is refused by name; so is
-// insecure-skip-tls-verify unless allowInsecure. Errors are Problems.
+// ParseKubeconfig builds a client configuration from the allowed fields of a kubeconfig: the
+// server, CA data, client certificate and key data, token, and TLS server name of the current
+// context. It rejects, by name, every field that could make this process run a program, read a
+// file or impersonate somebody, and insecure-skip-tls-verify unless allowInsecure is set.
+// Errors are Problems.
 func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	config, err := load(raw)
 	if err != nil {
@@ -95,7 +96,7 @@ func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.
 	return cluster, user, nil
 }
 
-// refusals names, sorted, the fields that are set and not on the allow-list.
+// refusals returns the sorted names of fields that are set but not allowed.
 func refusals(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowInsecure bool) []string {
 	set := map[string]bool{
 		"exec":                  user.Exec != nil,
@@ -160,8 +161,7 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}, nil
 }
 
-// redacted keeps credentials that somebody put into an address out of messages:
-// what is left of it is where it leads.
+// redacted removes credentials and the query from a URL, so that messages do not leak them.
 func redacted(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
@@ -169,7 +169,7 @@ func redacted(address string) string {
 	return "(unreadable)"
 }
 
-// Explain creates a Problem of an error of a call to a member.
+// Explain converts an error of a call to a member into a Problem.
 func Explain(doing string, err error) error {
 	switch {
 	case AsProblem(err) != nil:
@@ -182,7 +182,7 @@ func Explain(doing string, err error) error {
 	return Problemf(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v. Check the server in the kubeconfig, and the network between the manager and it. Xylem keeps trying", doing, err)
 }
 
-// AsProblem is the Problem that an error is, or wraps; nil if there is none.
+// AsProblem returns the Problem that err is or wraps, or nil.
 func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -11,18 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined is set in the process that may touch nothing.
+// confined is set in the environment of the confined child process.
 const confined = "XYLEM_TEST_CONFINED"
 
-// touches are the system calls by which a process opens files, starts programs
-// and calls anybody.
+// touches are the system calls that open files, start programs and open connections.
 var touches = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_READLINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT,
 }
 
-// confine has the kernel kill this process, all threads of it, at the first of
-// those calls.
+// confine makes the kernel kill this process, with all threads, at the first of those calls.
 func confine() error {
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
 	for _, call := range touches {
@@ -42,8 +40,8 @@ func confine() error {
 	return nil
 }
 
-// Parsing a kubeconfig opens no file, starts no process and dials nothing,
-// whatever it says: it is done where the kernel kills who tries (I8).
+// Parsing a kubeconfig opens no file, starts no process and dials no address, whatever it
+// contains. The kernel kills the test process if it tries (I8).
 func TestParsingTouchesNothing(t *testing.T) {
 	switch os.Getenv(confined) {
 	case "parse":
@@ -69,8 +67,8 @@ func TestParsingTouchesNothing(t *testing.T) {
 	}
 }
 
-// parseAll parses kubeconfigs that ask for everything, and what happens to them
-// when parts of them are lost, doubled and mixed up.
+// parseAll parses kubeconfigs that use every field, and variants of them with parts removed,
+// duplicated and shuffled.
 func parseAll(t *testing.T) {
 	t.Helper()
 	seeds := []string{

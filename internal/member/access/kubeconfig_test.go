@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// pair is a certificate and its key, PEM.
+// pair returns a certificate and its key in PEM.
 func pair(t testing.TB) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -38,7 +38,7 @@ func pair(t testing.TB) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// kubeconfig with lines for the cluster and for the user.
+// kubeconfig returns a kubeconfig with the given lines for cluster and user.
 func kubeconfig(cluster, user string) string {
 	indent := func(lines string) string { return "    " + strings.ReplaceAll(lines, "\n", "\n    ") }
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\n" +
@@ -59,7 +59,7 @@ func TestParseKubeconfig(t *testing.T) {
 		kubeconfig string
 		insecure   bool
 		want       *rest.Config
-		// reason and words of the Problem.
+		// reason of the Problem, and words in its message
 		reason string
 		says   []string
 	}{
@@ -73,7 +73,7 @@ func TestParseKubeconfig(t *testing.T) {
 			Host: "https://10.0.0.1/k8s/c-1", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{ServerName: "member"}}},
 		"insecure, and the flag allows it": {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), insecure: true, want: &rest.Config{
 			Host: "https://member.example.com:6443", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}},
-		"what another context uses is not looked at": {
+		"ignores what another context uses": {
 			kubeconfig: kubeconfig(server, token) + "- name: other\n  user: {exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}\n",
 			want:       &rest.Config{Host: "https://member.example.com:6443", BearerToken: "abc"}},
 
@@ -140,7 +140,7 @@ func TestParseKubeconfig(t *testing.T) {
 	}
 }
 
-// Messages stand in conditions that many may read: no credential gets there.
+// Many users can read the messages of conditions, so messages must not contain credentials.
 func TestMessagesHideCredentials(t *testing.T) {
 	for name, line := range map[string]string{
 		"a password in the address":  "server: https://admin:hunter2@member.example.com",
@@ -177,8 +177,8 @@ func FuzzParseKubeconfig(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted runs nothing, reads no file, acts as nobody else, and
-		// goes nowhere without verification.
+		// An accepted configuration runs no program, reads no file, impersonates nobody and verifies
+		// the server.
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" ||
 			config.CAFile != "" || config.Insecure || config.Proxy != nil || config.Username != "" || config.Impersonate.UserName != "" {
 			t.Errorf("accepted: %+v", config)

@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// Token is what a service account's token says of itself. Nobody has verified that:
-// it is the member's to believe it, and here it says no more than when to ask for
-// another one, and of whom.
+// Token has the claims of a service account token. Xylem does not verify its signature; only
+// the member can. The claims decide only when Xylem requests the next token, and for which
+// account.
 type Token struct {
-	// Issuer, and the ServiceAccount.
+	// Issuer, and namespace and name of the ServiceAccount.
 	Issuer, Namespace, Account string
-	// Issued and Expires by the member's clock.
+	// Issued and Expires are in the member's time.
 	Issued, Expires time.Time
 }
 
 const (
-	// accountPrefix starts the subject of a service account's token.
+	// accountPrefix is the prefix of the subject of a service account token.
 	accountPrefix = "system:serviceaccount:"
-	// lastSecond of the year 9999: times after it cannot be written into a status.
+	// lastSecond is the end of the year 9999. metav1.Time cannot represent later times.
 	lastSecond = 253402300799
 )
 
-// ParseToken reads a token; false if it is no service account's that expires.
+// ParseToken parses a token. It returns false unless the token is a service account's and
+// expires.
 func ParseToken(raw string) (Token, bool) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
@@ -54,13 +55,13 @@ func ParseToken(raw string) (Token, bool) {
 	}, true
 }
 
-// Same reports whether two tokens are of the same account.
+// Same reports whether two tokens belong to the same account.
 func (t Token) Same(as Token) bool {
 	return t.Issuer == as.Issuer && t.Namespace == as.Namespace && t.Account == as.Account
 }
 
-// TokenOf is the token of the kubeconfig's current user; empty if there is none, or
-// nothing to be read.
+// TokenOf returns the token of the kubeconfig's current user, or "" if there is none or the
+// kubeconfig does not parse.
 func TokenOf(kubeconfig []byte) string {
 	config, err := ParseKubeconfig(kubeconfig, true)
 	if err != nil {
@@ -69,7 +70,7 @@ func TokenOf(kubeconfig []byte) string {
 	return config.BearerToken
 }
 
-// WithToken is a kubeconfig with another token in the place of its current user's.
+// WithToken returns the kubeconfig with the current user's token replaced.
 func WithToken(kubeconfig []byte, token string) ([]byte, error) {
 	config, err := load(kubeconfig)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// connectLimit in bytes of the header of a proxy's answer.
+// connectLimit is the maximum size, in bytes, of the header of a proxy's response.
 const connectLimit = 64 << 10
 
 // Through connects to an address, through the proxy if there is one.
@@ -43,7 +43,7 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 	return tunnel, tunnel.SetDeadline(time.Time{})
 }
 
-// addressOf a proxy, with the port of its scheme if it names none.
+// addressOf returns host and port of a proxy. The port defaults to that of its scheme.
 func addressOf(via *url.URL) string {
 	port := via.Port()
 	if port == "" {
@@ -56,11 +56,11 @@ func addressOf(via *url.URL) string {
 }
 
 func closing(conn net.Conn, err error) error {
-	_ = conn.Close() // the first error is what matters
+	_ = conn.Close() // the caller returns the first error
 	return err
 }
 
-// tunnelTo asks a proxy for a connection to an address (HTTP CONNECT).
+// tunnelTo asks a proxy to connect to an address (HTTP CONNECT).
 func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		secure := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
@@ -77,7 +77,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
-	// Nothing follows the answer before we send something.
+	// The buffer cannot contain more than the response, because the client sends first.
 	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // the answer to CONNECT has none
 	if err != nil {
 		return nil, err

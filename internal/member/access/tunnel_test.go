@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// connectProxy answers CONNECT, and hands over what follows.
+// connectProxy starts a proxy that responds to CONNECT and passes on the data that follows.
 func connectProxy(t *testing.T, answer string) (*url.URL, <-chan *http.Request) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func connectProxy(t *testing.T, answer string) (*url.URL, <-chan *http.Request) 
 	return &url.URL{Scheme: "http", Host: listener.Addr().String(), User: url.UserPassword("user", "secret")}, asked
 }
 
-// A proxy of the manager's environment is used for streams, too.
+// Streams use the proxy of the manager's environment, too.
 func TestThrough(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer string

@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// AnswerLimit in bytes of an answer that is no watch: an object has a few MiB
-	// at most (etcd's limit), lists have pages, and discovery of a cluster with a
+	// AnswerLimit is the maximum size, in bytes, of a response that is not a watch. An object has
+	// a few MiB at most (etcd's limit), lists are paginated, and discovery of a cluster with a
 	// thousand kinds takes less than a tenth of it.
 	AnswerLimit = 32 << 20
-	// ComplaintLimit in bytes of an answer that says why not; complaintWeight in
-	// bytes of memory of it, decoded.
+	// ComplaintLimit is the maximum size of an error response, in bytes. complaintWeight is its
+	// maximum size in memory once decoded.
 	ComplaintLimit, complaintWeight = 64 << 10, 4 << 20
-	// HeaderLimit in bytes of an answer's header.
+	// HeaderLimit is the maximum size, in bytes, of a response header.
 	HeaderLimit = 256 << 10
 )
 
-// The encodings of answers that are requested, and that can be weighed.
+// The encodings that Xylem requests. It can weigh only responses in these.
 const (
 	ProtobufType = runtime.ContentTypeProtobuf
 	JSONType     = runtime.ContentTypeJSON
 )
 
-// Answers sends requests with the token, bounds what a member may answer, and takes
-// the token out of its complaints: an error ends up in conditions, events and logs, and a server, or
-// something between it and us, may well repeat what it was sent.
+// Answers adds the token to requests, limits the size of responses, and removes the token from
+// error responses. An error ends up in conditions, events and logs, and a server or a proxy may
+// echo what it received.
 type Answers struct {
 	Next    http.RoundTripper
 	Bearer  *Bearer
@@ -53,7 +53,7 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	a.Bearer.note(response)
-	// The transport has unpacked compressed answers: what is weighed is what is read.
+	// The transport decompresses responses, so this measures the decompressed size.
 	body := &reading{ReadCloser: response.Body, limiter: a.Limiter, what: request.Method + " " + request.URL.Path}
 	encoding := encodingOf(response)
 	if response.StatusCode/100 != 2 {
@@ -76,8 +76,8 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// encodingOf an answer, by the media type that client-go decodes it by; empty if
-// it is none that was requested.
+// encodingOf returns the encoding that client-go selects for a response, from its media type.
+// It returns "" for an encoding that was not requested.
 func encodingOf(response *http.Response) string {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil || media != ProtobufType && media != JSONType {
@@ -86,7 +86,7 @@ func encodingOf(response *http.Response) string {
 	return media
 }
 
-// WrappedRoundTripper lets client-go find what is below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (a Answers) WrappedRoundTripper() http.RoundTripper { return a.Next }
 
 func (a Answers) complaint(response *http.Response, from *reading, encoding, token string) (*http.Response, error) {
@@ -98,11 +98,11 @@ func (a Answers) complaint(response *http.Response, from *reading, encoding, tok
 		return nil, fmt.Errorf("read the member's answer: %w", err)
 	}
 	if encoding == "" || !a.decodable(body, encoding) {
-		response.Header.Set("Content-Type", "text/plain") // shown, and not decoded
+		response.Header.Set("Content-Type", "text/plain") // shown as text, not decoded
 	}
 	if token != "" {
 		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token))} {
-			// Of the same length, as the answer may be in a binary form.
+			// Keep the length, because the response may be in a binary encoding.
 			body = bytes.ReplaceAll(body, []byte(form), bytes.Repeat([]byte("*"), len(form)))
 		}
 	}
@@ -112,7 +112,7 @@ func (a Answers) complaint(response *http.Response, from *reading, encoding, tok
 	return response, nil
 }
 
-// decodable reports whether a complaint is as small as one is, once decoded.
+// decodable reports whether an error response stays below complaintWeight once decoded.
 func (a Answers) decodable(body []byte, encoding string) bool {
 	if encoding == ProtobufType {
 		_, err := weigh.Protobuf(a.Limiter.object, body, complaintWeight)
@@ -124,15 +124,15 @@ func (a Answers) decodable(body []byte, encoding string) bool {
 	return err == nil && weight <= complaintWeight
 }
 
-// Bearer has the token of a connection, which may be replaced while the connection
-// is in use, and the difference between the member's clock and ours.
+// Bearer holds the token of a connection, which may be replaced while the connection is in use,
+// and the difference between the member's clock and the manager's.
 type Bearer struct {
 	Clock clock.PassiveClock
 	token atomic.Pointer[string]
 	ahead atomic.Int64
 }
 
-// NewBearer creates a Bearer of a token.
+// NewBearer creates a Bearer with a token.
 func NewBearer(token string, c clock.PassiveClock) *Bearer {
 	b := &Bearer{Clock: c}
 	b.token.Store(&token)
@@ -142,28 +142,29 @@ func NewBearer(token string, c clock.PassiveClock) *Bearer {
 // Current token.
 func (b *Bearer) Current() string { return *b.token.Load() }
 
-// Replace the token: requests from now on have the new one.
+// Replace replaces the token for all later requests.
 func (b *Bearer) Replace(token string) { b.token.Store(&token) }
 
-// Sign gives a request the token of the time.
+// Sign adds the current token to a request.
 func (b *Bearer) Sign(request *http.Request) *http.Request { return sign(request, b.Current()) }
 
-// sign gives a request the token.
+// sign adds the token to a request.
 func sign(request *http.Request, token string) *http.Request {
 	if token == "" {
 		return request
 	}
-	request = request.Clone(request.Context()) // a RoundTripper leaves its request as it is
+	request = request.Clone(request.Context()) // a RoundTripper must not modify its request
 	request.Header.Set("Authorization", "Bearer "+token)
 	return request
 }
 
-// note takes down what an answer says of the member's clock.
+// note records the member's time from the Date header of a response.
 func (b *Bearer) note(answer *http.Response) {
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
 		b.ahead.Store(int64(date.Sub(b.Clock.Now())))
 	}
 }
 
-// Now is the time by the member's clock, as of its last answer: its tokens expire by that clock.
+// Now returns the time by the member's clock, as of its last response. The member's tokens
+// expire by that clock.
 func (b *Bearer) Now() time.Time { return b.Clock.Now().Add(time.Duration(b.ahead.Load())) }

@@ -10,13 +10,13 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-// whole weighs an answer that is read as a whole: it reports the end of the body
-// only when what was read may be decoded.
+// whole weighs a response that is not a watch. It returns io.EOF only when the response may be
+// decoded.
 type whole struct {
 	*reading
 	ctx    context.Context //nolint:containedctx // of the request that the body answers
 	json   *weigh.JSON     // nil for protobuf
-	buffer bytes.Buffer    // of protobuf, which is weighed as a whole
+	buffer bytes.Buffer    // the protobuf read so far
 	length int64
 	last   error
 }
@@ -62,7 +62,7 @@ func (w *whole) weigh(data []byte) error {
 	return nil
 }
 
-// end weighs protobuf, and waits until the answer may be decoded.
+// end weighs protobuf, and waits until the response may be decoded.
 func (w *whole) end() error {
 	if w.json != nil {
 		weight, _ := w.json.Weight()
@@ -79,12 +79,12 @@ func (w *whole) end() error {
 	return w.limiter.pace(w.ctx, weight)
 }
 
-// frames weighs the events of a watch in protobuf, each of which four bytes with
-// its length precede (k8s.io/apimachinery/pkg/util/framer).
+// frames weighs the events of a protobuf watch. A length of four bytes precedes each event
+// (k8s.io/apimachinery/pkg/util/framer).
 type frames struct {
 	*reading
 	ctx   context.Context //nolint:containedctx // of the request that the body answers
-	frame []byte          // what is left to be read of the present one, with its length
+	frame []byte          // the unread rest of the current frame, with its length
 	last  error
 }
 
@@ -114,7 +114,7 @@ func (f *frames) next() ([]byte, error) {
 	if length > FrameLimit {
 		return nil, f.limiter.tooLong(f.what, FrameLimit)
 	}
-	// Grows with what really comes: the length is only said.
+	// The buffer grows with the data that arrives, because the announced length is not trusted.
 	frame := bytes.NewBuffer(head[:])
 	if _, err := io.CopyN(frame, f.reading, length); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -132,7 +132,7 @@ func (f *frames) next() ([]byte, error) {
 	return frame.Bytes(), f.limiter.pace(f.ctx, weight)
 }
 
-// documents weighs the events of a watch in JSON, one after the other.
+// documents weighs the events of a JSON watch one by one.
 type documents struct {
 	*reading
 	ctx  context.Context //nolint:containedctx // of the request that the body answers

@@ -18,44 +18,45 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// Limits are how much memory of the manager one member may take.
+// Limits are the maximum memory of the manager that one member may take.
 type Limits struct {
-	// Answer in bytes of memory of one decoded answer.
+	// Answer is the limit for one decoded response, in bytes.
 	Answer int64
-	// Cache in bytes of memory of all objects of a member in caches.
+	// Cache is the limit for all objects of a member in caches, in bytes.
 	Cache int64
 }
 
-// DefaultLimits leave a manager with the shipped limit of 1 GiB enough for the
-// other members while one of them takes all that it may. Answers hold a list's
-// page, or discovery, of a few MiB; caches about 4 KiB for each volume.
+// DefaultLimits leave enough memory for the other members if one member takes all that it may
+// and the manager has the shipped limit of 1 GiB. A page of a list, or discovery, takes a few
+// MiB. Caches take about 4 KiB for each volume.
 var DefaultLimits = Limits{Answer: 128 << 20, Cache: 256 << 20}
 
 const (
-	// inFlightLimit in bytes of all answers of a member that are being read.
+	// inFlightLimit is the maximum size, in bytes, of all responses of a member that are being
+	// read.
 	inFlightLimit = 64 << 20
-	// FrameLimit in bytes of one event of a watch: etcd takes objects of 1.5 MiB
+	// FrameLimit is the maximum size, in bytes, of one watch event. etcd limits objects to 1.5 MiB
 	// by default, and larger ones are rare.
 	FrameLimit = 4 << 20
-	// decodeRate in bytes of memory a second that a member's answers may decode
-	// into, and decodeBurst at once: 10,000 Pods and claims in a few seconds.
+	// decodeRate is how much memory, in bytes per second, decoding of a member's responses may
+	// allocate, and decodeBurst the burst. This allows 10,000 Pods and claims in a few seconds.
 	decodeRate  = 64 << 20
 	decodeBurst = 128 << 20
 )
 
-// Limiter bounds what a member's answers take, all of a connection's together.
+// Limiter limits the memory that all responses of one connection take together.
 type Limiter struct {
 	Limits
 	scheme *runtime.Scheme
-	// InFlight are the bytes that were read of answers that are not done with.
+	// InFlight is the size of the responses that are being read, in bytes.
 	InFlight atomic.Int64
-	// decoded paces what is handed to decoders.
+	// decoded limits the rate at which responses are decoded.
 	decoded *rate.Limiter
-	// exceeded has the first Problem, which ends the link.
+	// exceeded receives the first Problem, which ends the link.
 	exceeded chan *access.Problem
 }
 
-// NewLimiter makes the limiter of one member.
+// NewLimiter creates the limiter of one member.
 func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	return &Limiter{
 		Limits: limits, scheme: scheme,
@@ -64,14 +65,15 @@ func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	}
 }
 
-// metadataKinds are what the metadata client decodes, besides a connection's scheme.
+// metadataKinds are the kinds that the metadata client decodes, in addition to the connection's
+// scheme.
 var metadataKinds = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	return scheme
 }()
 
-// object of a kind that a client of this connection may decode.
+// object creates an object of a kind that a client of this connection may decode.
 func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if metadataKinds.Recognizes(kind) {
 		return metadataKinds.New(kind)
@@ -79,12 +81,12 @@ func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return l.scheme.New(kind)
 }
 
-// Exceed ends the link: the member takes more than its part.
+// Exceed ends the link because the member exceeds a limit.
 func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
 	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the connection, and tries again every %s", fmt.Sprintf(format, args...), OverLimitPause)
 	select {
 	case l.exceeded <- p:
-	default: // it ends already
+	default: // the link is ending already
 	}
 	return p
 }
@@ -99,7 +101,7 @@ func (l *Limiter) Watch(ctx context.Context) error {
 	}
 }
 
-// pace waits until so much may be decoded.
+// pace waits until the decoding of weight bytes is within the rate limit.
 func (l *Limiter) pace(ctx context.Context, weight int64) error {
 	if err := l.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
 		return fmt.Errorf("wait until earlier answers of the member are decoded: %w", err)
@@ -107,25 +109,25 @@ func (l *Limiter) pace(ctx context.Context, weight int64) error {
 	return nil
 }
 
-// tooLarge is the Problem of an answer that would take too much once decoded.
+// tooLarge is the Problem of a response that would exceed the limit once decoded.
 func (l *Limiter) tooLarge(what string) *access.Problem {
 	return l.Exceed("the member's answer to %q would take more than %s of memory (--member-answer-limit). If that is right, raise the flag", what, Size(l.Answer))
 }
 
-// tooLong is the Problem of an answer that is longer than any API server's.
+// tooLong is the Problem of a response that is longer than any API server sends.
 func (l *Limiter) tooLong(what string, limit int64) *access.Problem {
 	return l.Exceed("the member's answer to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
 }
 
-// malformed is the Problem of an answer that is not what it says.
+// malformed is the Problem of a response that cannot be parsed.
 func (l *Limiter) malformed(what string, err error) *access.Problem {
 	return l.Exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and any proxy in front of it", what, err)
 }
 
-// Size in bytes, for people to read.
+// Size formats a number of bytes for people.
 func Size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// reading is a body whose bytes count as in flight until it is closed.
+// reading is a response body. Its bytes count as in flight until it is closed.
 type reading struct {
 	io.ReadCloser
 	limiter *Limiter
@@ -142,13 +144,13 @@ func (r *reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keep counts bytes that are kept, and reports whether there are too many.
+// keep counts n bytes as in flight, and reports whether the limit is exceeded.
 func (r *reading) keep(n int64) bool {
 	r.read.Add(n)
 	return r.limiter.InFlight.Add(n) > inFlightLimit
 }
 
-// drop counts all as done with.
+// drop stops counting the bytes read so far.
 func (r *reading) drop() { r.limiter.InFlight.Add(-r.read.Swap(0)) }
 
 // Close implements io.Closer.
@@ -157,6 +159,6 @@ func (r *reading) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// OverLimitPause is after a member took more memory than it may: what it sent
-// until then is garbage first.
+// OverLimitPause is the pause after a member exceeded a limit, so that the garbage collector
+// can free the memory.
 const OverLimitPause = time.Minute

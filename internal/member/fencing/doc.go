@@ -1,36 +1,37 @@
-// Package fencing holds the fence in a member, which decides which manager may write there,
-// and notices restores of the member or the host by its epoch and its records.
+// Package fencing implements the fence of a member, which decides which manager may write
+// there. It also detects restores of the member or the host from the fence's epoch and records.
 //
-// The fence is a Lease in the member's xylem-system, named after the host's cluster ID,
-// held by the leading manager. Renewing it is the probe. Held is true until two thirds of
-// its duration after the last renewal was sent, by the monotonic and the wall clock. A
-// holder that is not us is waited for until its Lease has not changed for the whole
-// duration by our own clock; one that continues to renew is a clone (HostCloned).
+// The fence is a Lease in the member's namespace xylem-system. Its name is the host's cluster
+// ID, and the leading manager holds it. Renewing it is the probe of the connection. Held
+// returns nil until two thirds of the Lease's duration after the last renewal was sent, by the
+// monotonic and the wall clock. If another manager holds the Lease, Acquire waits until the
+// Lease has not changed for its whole duration by our own clock. A holder that keeps renewing
+// it is a clone (HostCloned).
 //
-// Each leadership takes a new epoch: first the intent in the host's record, then the Lease
-// in the member, then the fact in the record, so that a crash in between is no
-// disagreement. Epochs that disagree mean that one of the clusters was restored: the fence
-// is held, the epochs stay as they are (they are the evidence), and MayDestroy fails until
-// the registration is annotated with the token that its condition names.
+// Each leadership takes a new epoch. It writes the intent to the host's record, then the Lease
+// in the member, then the fact to the record, so that a crash in between is no disagreement.
+// Epochs that disagree mean that one of the clusters was restored. The manager then takes the
+// fence but keeps the epochs, because they are the evidence, and MayDestroy fails until the
+// registration is annotated with the token that its condition names.
 //
-// A leadership may last for months, and a backup of last night is of the same one. So the
-// epoch also grows within it, every --fence-epoch-interval (5 min): a cluster that is
-// restored from an older state disagrees. If a member goes back by less, the manager that
-// had renewed the Lease since notices at its next probe, and puts the host's record ahead,
-// so that the next manager knows too. Until then, a step that takes what the member has or
-// lacks as evidence also reads the Lease (proof.MemberCurrent), after the reads that it is
-// decided on: withdrawing or deleting a leaf claim that was never mirrored, and releasing a
-// host PV whose leaf is gone. Nobody can notice a restore, while no manager runs, from a
-// state younger than the interval.
+// A leadership may last for months, and last night's backup has its epoch. So the epoch also
+// grows within a leadership, every --fence-epoch-interval (5 min): a cluster that is restored
+// from an older state disagrees. If a member goes back by less, the manager that has renewed
+// the Lease since then detects it with its next probe. It raises the epoch in the host's
+// record, so that the next manager detects it too. Until then, a step that uses the presence or
+// absence of member objects as evidence also reads the Lease (proof.MemberCurrent), after the
+// reads that it depends on. Such steps withdraw or delete a leaf claim that was never mirrored,
+// or release a host PV whose leaf is gone. If no manager runs during a restore from a state
+// younger than the interval, nothing can detect it.
 //
-// A fence is held for one registration: the holder is the process and the registration's
-// UID. The host's record (annotation xylem.io/registration) says which registration has a
-// cluster; it is written with its resourceVersion when a member is admitted. The times of
-// restores are in the record too, by the member's clock, and outlive the confirmation. The
-// member's Lease has its own time as well, which a restore of the host cannot withdraw.
+// A registration holds the fence: the holder identity names the process and the registration's
+// UID. The host's record (annotation xylem.io/registration) names the registration that owns
+// the cluster. It is written with its resourceVersion when a member is admitted. The record
+// also has the times of restores, by the member's clock, and keeps them after the confirmation.
+// The member's Lease has the member's time as well, which a restore of the host cannot remove.
 //
-// What a replica writes to the host is fenced too, by its own clock: the host's transport
-// rejects every change once the leader election's Lease was not renewed for 10 s. So a
-// leader that was frozen beyond its Lease and thaws writes nothing before it has noticed.
-// Only heartbeat is not limited to the leader.
+// A replica's writes to the host are fenced too, by the replica's own clock. The host's
+// transport rejects every change once the leader election's Lease was not renewed for 10 s. So
+// a leader that resumes after its Lease expired writes nothing before it detects that. Only
+// heartbeat is not limited to the leader.
 package fencing

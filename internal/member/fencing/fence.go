@@ -19,19 +19,17 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
-// annotationNextEpoch is on the host's record while a new epoch is being
-// written to the member: a crash between the two writes is no restore.
+// annotationNextEpoch is set on the host's record while a new epoch is being written to the
+// member, so that a crash between the two writes does not look like a restore.
 const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 
-// Fence is the Lease in a member that defines which manager may write there: named
-// after the host's cluster ID, held and renewed by the leader, with an epoch
-// that grows with each leadership and is recorded in the host too. Renewing it
-// is the probe of the connection as well.
+// Fence is the Lease in a member that decides which manager may write there. Its name is the
+// host's cluster ID. The leader holds and renews it. Its epoch grows with each leadership, and
+// the host's record has the epoch too. Renewing the Lease also probes the connection.
 //
-// Held is an answer about now: it is true only until two thirds of the lease's
-// duration have passed since the last renewal was sent, on the monotonic and on
-// the wall clock, so that a process that was frozen, or a machine that was
-// suspended, finds itself fenced when it resumes.
+// Held is true only until two thirds of the Lease's duration after the last renewal was sent,
+// by the monotonic and the wall clock. So a process that was frozen, or a machine that was
+// suspended, is fenced when it resumes.
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
@@ -45,49 +43,49 @@ type Fence struct {
 	duration  time.Duration
 
 	mu        sync.RWMutex
-	lease     *coordinationv1.Lease // as last written by us; nil: not held
+	lease     *coordinationv1.Lease // as last written by this process; nil: not held
 	renewed   time.Time
 	suspended *access.Problem
-	// restores as recorded or noticed; unconfirmed the confirmation that is lacking.
+	// restores are the recorded or detected restores. unconfirmed is the missing confirmation.
 	restores    Restores
 	unconfirmed string
 
-	// known is the lease as a write of this process was last acknowledged, held or
-	// not; next the epoch that it was last sent with, whose reply may be lost;
-	// recorded the epoch that the host's record was last seen or left at.
+	// known is the Lease as of the last acknowledged write of this process, held or not. next is
+	// the last epoch sent, whose response may have been lost. recorded is the last known epoch of
+	// the host's record.
 	known    *coordinationv1.Lease
 	next     int64
 	recorded int64
 
-	// watched is the foreign holder's lease as first seen in its present state.
+	// watched is the other holder's Lease when it was first read in its current state.
 	watched   *coordinationv1.Lease
 	watchedAt time.Time
-	// seenAlive: the foreign holder renewed while we watched.
+	// seenAlive: the other holder has renewed the Lease while we watched it.
 	seenAlive bool
 }
 
 var _ guarded.Guard = (*Fence)(nil)
 
-// Options are what a fence is made of.
+// Options are the dependencies and identities of a fence.
 type Options struct {
 	Clock clock.PassiveClock
-	// Member and Host, both bypassing caches.
+	// Member and Host bypass caches.
 	Member, Host client.Client
 	// Namespace of the lease in the member, and of its record in the host.
 	Namespace string
 	// HostID and ClusterID are the identities of the host and of the member.
 	HostID, ClusterID string
-	// Identity of this process, unlike that of any other.
+	// Identity of this process and registration, which no other has.
 	Identity string
 	// Duration is how long the fence outlives its holder.
 	Duration time.Duration
-	// MemberNow is the time by the member's clock; nil: Clock's.
+	// MemberNow returns the time by the member's clock. It defaults to Clock.
 	MemberNow func() time.Time
-	// Revision of the host.
+	// Revision detects restores of the host.
 	Revision *hostrevision.Monitor
 }
 
-// New creates a fence that is not held yet.
+// New creates a fence that is not yet held.
 func New(o Options) *Fence {
 	if o.MemberNow == nil && o.Clock != nil {
 		o.MemberNow = o.Clock.Now
@@ -98,16 +96,17 @@ func New(o Options) *Fence {
 	}
 }
 
-// HeldBy reports whether the fence is, or would be, held in this name.
+// HeldBy reports whether this fence uses the given holder identity.
 func (f *Fence) HeldBy(identity string) bool { return f.identity == identity }
 
-// Through has the fence use another connection to the member. Nothing may use the fence meanwhile.
+// Through makes the fence use another connection to the member. Do not use the fence
+// concurrently.
 func (f *Fence) Through(member client.Client, now func() time.Time) {
 	f.member, f.memberNow = member, now
 }
 
-// Held is nil while the fence is Xylem's, else it wraps guarded.ErrFenced. It is not once
-// the host is known to have been restored: what is decided on caches is out of date.
+// Held returns nil while this process holds the fence; otherwise, the error wraps
+// guarded.ErrFenced. After a restore of the host, it is not held, because the caches are wrong.
 func (f *Fence) Held() error {
 	if err := f.revision.Restored(); err != nil {
 		return fmt.Errorf("%w: %w", guarded.ErrFenced, err)
@@ -115,7 +114,7 @@ func (f *Fence) Held() error {
 	return f.Lasting()
 }
 
-// Lasting is nil while the lease was renewed lately enough that nobody else can have it.
+// Lasting returns nil while the Lease was renewed recently enough that nobody else can hold it.
 func (f *Fence) Lasting() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -126,8 +125,8 @@ func (f *Fence) Lasting() error {
 	return nil
 }
 
-// MayDestroy is nil unless one of the two clusters was restored from an older
-// state and no admin has confirmed it; else it wraps guarded.ErrSuspended.
+// MayDestroy returns an error that wraps guarded.ErrSuspended if one of the clusters was
+// restored from an older state and no admin has confirmed it.
 func (f *Fence) MayDestroy() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -137,20 +136,20 @@ func (f *Fence) MayDestroy() error {
 	return nil
 }
 
-// HostCurrent is nil if a live read of the host, begun now, shows that the host was
-// not restored under this process; it wraps guarded.ErrSuspended if it was.
+// HostCurrent returns nil if a live read of the host, begun after the call, shows that the host
+// was not restored while this process ran. Otherwise, the error wraps guarded.ErrSuspended.
 func (f *Fence) HostCurrent(ctx context.Context) error { return f.revision.Current(ctx) }
 
-// Suspended is why destruction is suspended, nil if it is not.
+// Suspended returns why destruction is suspended, or nil.
 func (f *Fence) Suspended() *access.Problem {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.suspended
 }
 
-// Acquire takes the fence, or says why it cannot at present: WaitingForFence
-// while an earlier manager's lease runs out, HostCloned when another one goes
-// on renewing it. confirmed is the registration's confirm-restore annotation.
+// Acquire acquires the fence, or returns why it cannot: WaitingForFence until an earlier
+// manager's Lease expires, HostCloned if another manager keeps renewing it. confirmed is the
+// value of the registration's confirm-restore annotation.
 func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
 		return access.Explain("create namespace "+f.namespace, err)
@@ -180,8 +179,8 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	return f.take(ctx, lease, record, confirmed)
 }
 
-// yield is the reason not to take a lease that somebody else holds, until it
-// has stood still for as long as it is meant to last, by our own clock.
+// yield returns why the fence must not take a Lease that somebody else holds. It returns nil
+// once the Lease has not changed for its whole duration, by our own clock.
 func (f *Fence) yield(lease *coordinationv1.Lease) error {
 	holder := ""
 	if lease != nil {
@@ -209,9 +208,9 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 		"waiting until the fence of an earlier manager (%q) expires, %s after it was last renewed", holder, lasts)
 }
 
-// take writes intent to the host, the lease to the member, and the fact to the
-// host. Epochs that do not agree mean that one of the clusters was restored;
-// they are left as they are, so that the evidence stays until it is confirmed.
+// take writes the intent to the host, the Lease to the member, and the fact to the host. Epochs
+// that disagree mean that one of the clusters was restored. take does not change those, so that
+// the evidence remains until an admin confirms it.
 func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
 	record, err := f.date(ctx, lease, record)
 	if err != nil {
@@ -229,21 +228,21 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	if suspended == nil {
 		target = max(there, here, next) + 1
 		if lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == here {
-			target = there // the same leadership connects again
+			target = there // the same leadership reconnects
 		}
 	}
 	return f.step(ctx, lease, record, target, suspended)
 }
 
-// step brings lease and record to an epoch. One that the record has already, or
-// that is the evidence of a restore, is not recorded.
+// step sets Lease and record to an epoch. It does not record an epoch that the record has
+// already, or one that is the evidence of a restore.
 func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.Problem) error {
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
 	var err error
 	if records {
-		// With what is known now of the member: should the lease not follow, the
-		// two agree nevertheless.
+		// Record the member's epoch as well, so that the two agree even if the write to the member
+		// fails.
 		f.recorded = there
 		if record, err = f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
@@ -266,8 +265,8 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	return nil
 }
 
-// disagreement compares the member's epoch with the host's record: with the
-// fact there, or with the intent, if there is one.
+// disagreement compares the member's epoch with the epoch of the host's record, and with the
+// intended epoch if there is one.
 func disagreement(there, here, next int64, confirmed string) *access.Problem {
 	token := confirmation(here, there)
 	if there == here || next != 0 && there == next || confirmed == token {
@@ -283,12 +282,12 @@ func disagreement(there, here, next int64, confirmed string) *access.Problem {
 		here, there, v1alpha1.AnnotationConfirmRestore, token)
 }
 
-// confirmation is the value of the annotation that confirms a disagreement.
+// confirmation returns the value of the annotation that confirms a disagreement.
 func confirmation(here, there int64) string {
 	return fmt.Sprintf("host-%d-member-%d", here, there)
 }
 
-// Drop stops writing at once; the lease stands until it runs out.
+// Drop stops all writes immediately. The Lease remains until it expires.
 func (f *Fence) Drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -314,9 +313,9 @@ func (f *Fence) Release(ctx context.Context) error {
 	return nil
 }
 
-// releaseRenewed releases a Lease that has gone on since by nothing but a renewal of
-// ours, whose answer nobody waited for. Any other is left alone: another fence of this
-// very process may have taken it, for another registration of the same cluster.
+// releaseRenewed releases a Lease that changed only by a renewal of this fence whose response
+// was lost. It leaves any other Lease alone, because another fence of this process may have
+// taken it for another registration of the same cluster.
 func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil || now == nil {

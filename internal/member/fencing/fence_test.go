@@ -30,12 +30,12 @@ func leaseOf(holder, version string) *coordinationv1.Lease {
 	return l
 }
 
-// What a manager sees of the lease, look by look, and what it says to each.
+// Each entry is a sequence of reads of the Lease by a manager, with the expected results.
 func TestYield(t *testing.T) {
 	type look struct {
 		after time.Duration
 		lease *coordinationv1.Lease
-		want  string // reason, empty: it may be taken
+		want  string // reason; empty if the manager may take the fence
 	}
 	const waiting, cloned, free = v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonHostCloned, ""
 	long := leaseOf("other", "1")
@@ -44,17 +44,17 @@ func TestYield(t *testing.T) {
 	negative.Spec.LeaseDurationSeconds = ptr.To[int32](-60)
 
 	for name, looks := range map[string][]look{
-		"no lease":                      {{0, nil, free}},
-		"held by nobody":                {{0, leaseOf("", "1"), free}},
-		"held by ourselves":             {{0, leaseOf("me", "1"), free}},
-		"held, and standing still":      {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "1"), waiting}, {1, leaseOf("other", "1"), free}},
-		"renewed while we watch":        {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "2"), cloned}, {1, leaseOf("other", "2"), free}},
-		"renewed again and again":       {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "3"), cloned}},
-		"another holder in its place":   {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("third", "2"), waiting}, {lasts, leaseOf("third", "2"), free}},
-		"given back while we watch":     {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}},
-		"given back, taken by another":  {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}, {time.Second, leaseOf("other", "3"), waiting}},
-		"it lasts longer than ours":     {{0, long, waiting}, {59 * time.Second, long, waiting}, {time.Second, long, free}},
-		"it says that it lasts nothing": {{0, negative, waiting}, {lasts, negative, free}},
+		"no lease":                     {{0, nil, free}},
+		"not held":                     {{0, leaseOf("", "1"), free}},
+		"held by ourselves":            {{0, leaseOf("me", "1"), free}},
+		"held, and standing still":     {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "1"), waiting}, {1, leaseOf("other", "1"), free}},
+		"renewed while we watch":       {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "2"), cloned}, {1, leaseOf("other", "2"), free}},
+		"renewed again and again":      {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "3"), cloned}},
+		"another holder in its place":  {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("third", "2"), waiting}, {lasts, leaseOf("third", "2"), free}},
+		"given back while we watch":    {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}},
+		"given back, taken by another": {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}, {time.Second, leaseOf("other", "3"), waiting}},
+		"it lasts longer than ours":    {{0, long, waiting}, {59 * time.Second, long, waiting}, {time.Second, long, free}},
+		"a negative duration":          {{0, negative, waiting}, {lasts, negative, free}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := clocktesting.NewFakePassiveClock(time.Now())
@@ -90,11 +90,11 @@ func TestDisagreement(t *testing.T) {
 		"the intent was carried out (I6)":               {there: 4, here: 3, next: 4, want: ""},
 		"the host was restored (I2)":                    {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
 		"the host was restored to an intent (I2)":       {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
-		"the host knows nothing (I2)":                   {there: 5, want: v1alpha1.ReasonHostRestored},
+		"the host has no record (I2)":                   {there: 5, want: v1alpha1.ReasonHostRestored},
 		"the member was restored (I2)":                  {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
 		"the member was restored, the host writes (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
-		"the member knows nothing (I2)":                 {here: 5, want: v1alpha1.ReasonMemberRestored},
-		"the member knows nothing, the host writes":     {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease (I2)":                  {here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease, the host writes":      {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
 		"confirmed":                                {there: 3, here: 5, confirmed: "host-5-member-3", want: ""},
 		"another restore was confirmed (I2)":       {there: 3, here: 6, confirmed: "host-5-member-3", want: v1alpha1.ReasonMemberRestored},
 		"the other way round was confirmed (I2)":   {there: 5, here: 3, confirmed: "host-5-member-3", want: v1alpha1.ReasonHostRestored},
@@ -140,7 +140,7 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// fixed is a clock whose time is set, both readings of it.
+// fixed is a clock whose wall and monotonic readings are set by the test.
 type fixed struct {
 	clock.PassiveClock
 	now time.Time
@@ -148,11 +148,12 @@ type fixed struct {
 
 func (f *fixed) Now() time.Time { return f.now }
 
-// later moves a time's wall clock and its monotonic clock apart, as a suspended
-// machine, or an admin who sets the clock, does. No API of package time can.
+// later advances the wall clock and the monotonic clock of a time by different durations, as
+// happens when a machine is suspended or an admin sets the clock. Package time has no API for
+// this.
 func later(at time.Time, wall, monotonic time.Duration) time.Time {
 	at = at.Add(wall)
-	field := reflect.ValueOf(&at).Elem().FieldByName("ext")                  // nanoseconds of the monotonic clock
+	field := reflect.ValueOf(&at).Elem().FieldByName("ext")                  // the monotonic reading in nanoseconds
 	*(*int64)(unsafe.Pointer(field.UnsafeAddr())) += int64(monotonic - wall) //nolint:gosec // of a time that has a monotonic reading
 	return at
 }

@@ -20,8 +20,8 @@ import (
 
 const fieldOwner = client.FieldOwner("xylem-fence")
 
-// write creates a lease, or takes it over on condition that it is still as it
-// was read. next of 0 leaves no intent.
+// write creates a Lease, or updates it if it has not changed since it was read. 0 for next
+// removes the intent.
 func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	if was != nil {
@@ -54,8 +54,8 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// later is a time of renewal: now, or past the last one that was acknowledged if
-// the wall clock was set back. What runs backwards is a restored member.
+// later returns the renewal time: now, or just after the last acknowledged one if the wall
+// clock was set back. A renewal time that decreases means that the member was restored.
 func (f *Fence) later(now time.Time) *metav1.MicroTime {
 	if f.known != nil && f.known.Spec.RenewTime != nil && !now.After(f.known.Spec.RenewTime.Time) {
 		now = f.known.Spec.RenewTime.Add(time.Microsecond)
@@ -79,8 +79,8 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-// readRecord reads the host's record. One with an epoch lower than this process
-// has seen there was restored under it: hostrevision.ErrRestored.
+// readRecord reads the host's record. An epoch lower than this process has seen means that the
+// host was restored while it ran: hostrevision.ErrRestored.
 func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	return record, nil
 }
 
-// epoch reads a number off a lease; 0 where there is none.
+// epoch returns the epoch in an annotation of a Lease, or 0.
 func epoch(lease *coordinationv1.Lease, annotation string) int64 {
 	if lease == nil {
 		return 0
@@ -108,7 +108,7 @@ func epoch(lease *coordinationv1.Lease, annotation string) int64 {
 	return n
 }
 
-// epochs of the host's record: the fact, and the intent or 0.
+// epochs returns the current epoch of the host's record, and the intended one or 0.
 func epochs(record *coordinationv1.Lease) (here, next int64) {
 	return epoch(record, v1alpha1.AnnotationFenceEpoch), epoch(record, annotationNextEpoch)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// Renew renews the fence, and thereby probes the member. A lease that is no
-// longer as we wrote it is lost.
+// Renew renews the fence, which also probes the member. If somebody else changed the Lease, the
+// fence is lost.
 func (f *Fence) Renew(ctx context.Context) error {
 	f.mu.RLock()
 	lease := f.lease
@@ -51,9 +51,9 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// Note changes the annotations of the lease, as change says: what the member is to
-// remember should the host be restored. change returns the lease itself if it has the
-// note. Without the fence, the error wraps guarded.ErrFenced.
+// Note changes the annotations of the Lease, so that the member has the note after a restore of
+// the host. change returns the Lease itself if it has the note already. If the fence is not
+// held, the error wraps guarded.ErrFenced.
 func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()
 	lease := f.lease
@@ -62,13 +62,13 @@ func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*c
 		return fmt.Errorf("note on the fence: %w", guarded.ErrFenced)
 	}
 	noted, err := f.note(ctx, lease, change)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // as by a renewal meanwhile
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // for example, by a concurrent renewal
 		now, err := f.reread(ctx)
 		if err != nil {
 			return err
 		}
 		_, err = f.note(ctx, now, change)
-		return err // the next renewal reads it again
+		return err // the next renewal reads the Lease again
 	}
 	if err != nil {
 		return err
@@ -92,9 +92,8 @@ func (f *Fence) note(ctx context.Context, lease *coordinationv1.Lease, change fu
 	return noted, nil
 }
 
-// Advance takes the next epoch within a leadership, which may last for months:
-// whichever of the two clusters is restored from a state older than the last
-// advance, the epochs show.
+// Advance takes the next epoch within a leadership, which may last for months. If either
+// cluster is restored from a state older than the last advance, the epochs disagree.
 func (f *Fence) Advance(ctx context.Context) error {
 	f.mu.RLock()
 	lease, suspended := f.lease, f.suspended
@@ -103,7 +102,7 @@ func (f *Fence) Advance(ctx context.Context) error {
 		return fmt.Errorf("advance: %w", guarded.ErrFenced)
 	}
 	if suspended != nil {
-		return nil // the epochs are the evidence
+		return nil // keep the epochs, which are the evidence
 	}
 	record, err := f.readRecord(ctx)
 	if err != nil {
@@ -118,10 +117,10 @@ func (f *Fence) Advance(ctx context.Context) error {
 	return f.step(ctx, lease, record, max(there, here, next)+1, nil)
 }
 
-// reread resolves a conflict: the lease is still ours, by our own write whose
-// reply was lost or with somebody's edit; or the member was restored; or it is
-// somebody else's. Ours has to be renewed anyway: observers depend on
-// when it last moved.
+// reread reads the Lease after a conflict. Either this process still holds it (somebody edited
+// it, or the response to a write was lost), or the member was restored, or somebody else took
+// it. If this process holds it, the caller renews it, because observers depend on the time of
+// its last change.
 func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
@@ -129,7 +128,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	switch {
 	case now == nil:
-		// What this member lacks is no evidence before it has said again who it is.
+		// Objects that the member lacks are no evidence until it has been identified again.
 		f.Drop()
 		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem connects again to find out")
 	case f.wentBack(now):
@@ -145,7 +144,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	return now, nil
 }
 
-// ours: this process holds the lease, at the epoch that it observed or sent last.
+// ours reports whether this process holds the Lease, at the epoch that it read or sent last.
 func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -154,21 +153,21 @@ func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 		(at == epoch(f.lease, v1alpha1.AnnotationFenceEpoch) || at == f.next)
 }
 
-// wentBack reports whether the lease is older than a write of this process that
-// the member has acknowledged.
+// wentBack reports whether the Lease is older than a write that the member has acknowledged to
+// this process.
 func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
 	return lease != nil && f.known != nil && olderThan(lease, f.known)
 }
 
-// olderThan compares two states of one lease by what only grows. Pure.
+// olderThan compares two states of a Lease by the values that only grow. Pure.
 func olderThan(lease, known *coordinationv1.Lease) bool {
 	there, epochKnown := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(known, v1alpha1.AnnotationFenceEpoch)
 	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
 }
 
-// MemberCurrent is nil if a live read of the member, begun now, shows that it was not
-// restored since this process last renewed the lease. Else it wraps guarded.ErrFenced: the
-// next renewal finds the same, and ends the link.
+// MemberCurrent returns nil if a live read of the member, begun after the call, shows that it
+// was not restored since this process last renewed the Lease. Otherwise, the error wraps
+// guarded.ErrFenced. The next renewal detects the restore too, and ends the link.
 func (f *Fence) MemberCurrent(ctx context.Context) error {
 	f.mu.RLock()
 	known := f.known
@@ -183,8 +182,8 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 	return nil
 }
 
-// noteRestored makes sure that the host's record is ahead of a member that went
-// back: within one epoch nobody but this process could know.
+// noteRestored records in the host an epoch higher than that of a member that was restored.
+// Within one epoch, only this process can detect the restore.
 func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 	record, err := f.readRecord(ctx)
 	if err != nil {

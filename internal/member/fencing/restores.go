@@ -13,39 +13,38 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// annotationUnconfirmed is on the host's record: the confirmation that an admin has
-// yet to give for the restore whose time was recorded last.
+// annotationUnconfirmed is set on the host's record: the confirmation that an admin must give
+// for the last recorded restore.
 const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 
-// annotationHostRevision is on the fence Lease in a member: the highest revision of the
-// host that the manager had seen when it renewed the Lease. A host that is found below
-// it was restored, however young the backup.
+// annotationHostRevision is set on the fence Lease in a member: the highest revision of the
+// host that the manager had seen when it renewed the Lease. A host with a lower revision was
+// restored, even from a very recent backup.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
 // dateStep is the precision of a Date header and of a creationTimestamp.
 const dateStep = time.Second
 
-// Restores reports when either cluster was last restored from an older state. Both times
-// are the member's, so that they compare with creationTimestamps of objects there.
-// They are when the fence noticed the restore, which is after it happened. Zero: never.
+// Restores are the times at which either cluster was last restored from an older state. Both
+// use the member's clock, so that they compare with creationTimestamps there. They are the
+// times when the fence detected the restore, later than the restore itself. Zero means never.
 type Restores struct {
-	// Host is when the host was restored. A leaf that was created before may have had a
-	// root that the host has lost.
+	// Host is when the host was restored. The root of a leaf that was created earlier may be lost.
 	Host time.Time
-	// Member is when the member was restored. A leaf that was not created after it may
-	// come from the backup: what Xylem did with it since the backup is forgotten.
+	// Member is when the member was restored. A leaf that was not created later may come from the
+	// backup, without the changes that Xylem made since the backup.
 	Member time.Time
-	// HostUnconfirmed: the host was restored, and no admin has confirmed it yet.
+	// HostUnconfirmed reports that the host was restored and that no admin has confirmed it.
 	HostUnconfirmed bool
 }
 
-// Predates reports whether the member was restored and a leaf object may come from the
-// backup, because it was not created after that.
+// Predates reports whether a leaf may come from a backup of the member: the member was
+// restored, and the leaf was not created later.
 func (r Restores) Predates(leaf metav1.Object) bool {
 	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
 }
 
-// Restores that the fence has noticed, whether or not an admin has confirmed them.
+// Restores returns the restores that the fence has detected, confirmed or not.
 func (f *Fence) Restores() Restores {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -54,8 +53,8 @@ func (f *Fence) Restores() Restores {
 	return restores
 }
 
-// date reads when the clusters were restored, and records the time of a restore that
-// the epochs show and that was not recorded yet. It returns the record as it is then.
+// date reads when the clusters were restored. It records the time of a restore that the epochs
+// show and that is not recorded yet. It returns the resulting record.
 func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	here, next := epochs(record)
@@ -71,8 +70,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	case found.Reason == v1alpha1.ReasonHostRestored:
 		restores.Host = f.memberNow().UTC().Truncate(dateStep)
 	default:
-		// Rounded up, past what the Date header has cut off: to err in this direction
-		// keeps a volume.
+		// Round up, because the Date header has no fractions of a second. A time that is too late
+		// only keeps a volume.
 		restores.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
 	}
 	f.mu.Lock()
@@ -88,8 +87,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	return record, nil
 }
 
-// recorded are the restores that were recorded before. The member's own Lease
-// keeps its time over a restore of the host; a restore of the host is noticed again.
+// recorded returns the recorded restores. The member's Lease has its time even after a restore
+// of the host. A restore of the host is detected again.
 func recorded(lease, record *coordinationv1.Lease) Restores {
 	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
 	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
@@ -98,7 +97,7 @@ func recorded(lease, record *coordinationv1.Lease) Restores {
 	return restores
 }
 
-// writeDown puts the times on a lease that is about to be written.
+// writeDown adds the times to a Lease before it is written.
 func (f *Fence) writeDown(lease *coordinationv1.Lease) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -117,7 +116,7 @@ func (f *Fence) writeDown(lease *coordinationv1.Lease) {
 	f.witness(lease)
 }
 
-// witness leaves with the member what revision the host has reached.
+// witness records the host's highest revision in the member's Lease.
 func (f *Fence) witness(lease *coordinationv1.Lease) {
 	if highest := f.revision.Highest(); highest != 0 {
 		if lease.Annotations == nil {
@@ -127,9 +126,9 @@ func (f *Fence) witness(lease *coordinationv1.Lease) {
 	}
 }
 
-// lower puts the host's record behind a member that has seen a later revision of the
-// host than there is: the host was restored from a state within the same epoch, and
-// epochs that disagree are the evidence that lasts.
+// lower lowers the epoch in the host's record if the member has seen a later revision of the
+// host. The host was then restored from a state within the same epoch, and epochs that disagree
+// are lasting evidence.
 func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	highest := f.revision.Highest()
 	if lease == nil || highest == 0 {
@@ -142,8 +141,8 @@ func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) 
 	return f.putBehind(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch), record)
 }
 
-// putBehind records in the host an epoch lower than the member's, unless the two
-// disagree already. It returns the record as it is then.
+// putBehind records in the host an epoch lower than the member's, unless the two disagree
+// already. It returns the resulting record.
 func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	here, next := epochs(record)
 	if there == 0 || disagreement(there, here, next, "") != nil {
@@ -158,8 +157,8 @@ func (f *Fence) putBehind(ctx context.Context, there int64, record *coordination
 	return record, nil
 }
 
-// NoteHostRestored leaves the evidence of a host that was restored under this process
-// in the restored host: the process ends, and the next one has not seen it.
+// NoteHostRestored records the evidence in the restored host, because this process ends and the
+// next one cannot detect the restore.
 func (f *Fence) NoteHostRestored(ctx context.Context) error {
 	if f.known == nil || f.suspended != nil {
 		return nil
@@ -179,7 +178,7 @@ func written(at time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// timeOf reads a time off a lease; zero where there is none.
+// timeOf returns the time in an annotation of a Lease, or the zero time.
 func timeOf(lease *coordinationv1.Lease, annotation string) time.Time {
 	if lease == nil {
 		return time.Time{}

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// lease answers reads from one lease.
+// lease is a client that returns one Lease.
 type lease struct {
 	client.Client
 	is  *coordinationv1.Lease
@@ -34,7 +34,7 @@ func (l lease) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(coordinationv1.Resource("leases"), key.Name)
 }
 
-// A member that was restored is noticed before the next probe, by the step that asks (I2).
+// A destructive step detects a restored member, without waiting for the next probe (I2).
 func TestMemberCurrent(t *testing.T) {
 	begun := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(epoch int64, after time.Duration) *coordinationv1.Lease {

@@ -21,15 +21,14 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
-// etcd answers lists with the revisions it is given, one after the other, and continues
-// with the last one.
+// etcd answers lists with the given revisions in order, and repeats the last one.
 type etcd struct {
 	client.Reader
 	mu        sync.Mutex
 	revisions []string
 	asked     atomic.Int64
-	began     chan struct{} // nil, or has a token for each request
-	hold      chan struct{} // nil, or closed when answers may go out
+	began     chan struct{} // if not nil, receives a token for each request
+	hold      chan struct{} // if not nil, responses wait until it is closed
 }
 
 func (e *etcd) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -61,13 +60,13 @@ func TestHostRevision(t *testing.T) {
 		restored  bool
 		highest   uint64
 	}{
-		"it grows":                          {[]string{"7", "7", "9"}, false, 9},
-		"it went back (I2)":                 {[]string{"7", "6"}, true, 7},
-		"it went back, and grows since":     {[]string{"7", "6", "12"}, true, 7},
-		"it went back while nobody could":   {[]string{"7", "", "6"}, true, 7},
-		"the host was away":                 {[]string{"7", "", "8"}, false, 8},
-		"more digits":                       {[]string{"9", "10"}, false, 10},
-		"it is no number: nothing is known": {[]string{"7", "x", "7"}, false, 7},
+		"it grows":                        {[]string{"7", "7", "9"}, false, 9},
+		"it went back (I2)":               {[]string{"7", "6"}, true, 7},
+		"it went back, and grows since":   {[]string{"7", "6", "12"}, true, 7},
+		"it went back while nobody could": {[]string{"7", "", "6"}, true, 7},
+		"the host was away":               {[]string{"7", "", "8"}, false, 8},
+		"more digits":                     {[]string{"9", "10"}, false, 10},
+		"not a number: unknown":           {[]string{"7", "x", "7"}, false, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hostrevision.New(&etcd{revisions: tc.revisions}, time.Second)
@@ -119,8 +118,8 @@ func TestHostRevision(t *testing.T) {
 	})
 }
 
-// Many destructive steps at once cost few requests, and each gets the answer of one that
-// began after it asked.
+// Concurrent destructive steps share a few requests. Each step gets the response to a request
+// that began after its call.
 func TestHostRevisionIsShared(t *testing.T) {
 	const callers = 50
 	host := &etcd{revisions: []string{"7"}, hold: make(chan struct{}), began: make(chan struct{}, callers+1)}

@@ -21,12 +21,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// recordedMost is how many lines of what was let go are kept for a member; the
-// oldest go first.
+// recordedMost is the maximum number of lines kept for a member. The oldest are dropped first.
 const recordedMost = 200
 
-// Records keeps what an admin made Xylem release, with the host's record of the
-// member's fence, which outlives the volume, the registration and their events.
+// Records records what an admin made Xylem release. It uses the host's record of the member's
+// fence, which outlives the volume, the registration and their events.
 type Records struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader
@@ -36,8 +35,7 @@ type Records struct {
 	Clock clock.PassiveClock
 }
 
-// Owner is the UID of the registration that a member's record names, empty if it names
-// none; read live.
+// Owner returns the UID of the registration that a member's record names, or "". It reads live.
 func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error) {
 	record, err := r.read(ctx, clusterID)
 	if err != nil || record == nil {
@@ -46,8 +44,8 @@ func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error
 	return types.UID(record.Annotations[v1alpha1.AnnotationRegistration]), nil
 }
 
-// Own records the registration that has a member's cluster in the place of another,
-// or of none. Of two that do so at once, one fails.
+// Own replaces the registration that owns a member's cluster, or records the first one. Of two
+// concurrent calls, one fails.
 func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, was, owner types.UID) error {
 	return r.change(ctx, to, clusterID, "the owner", func(after *coordinationv1.Lease) error {
 		if after.Annotations[v1alpha1.AnnotationRegistration] != string(was) {
@@ -58,7 +56,7 @@ func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, w
 	})
 }
 
-// errOwned makes a registration look again.
+// errOwned makes the registration reconcile again.
 var errOwned = errors.New("another registration has become the owner")
 
 // change creates a member's record, or patches it with its resourceVersion.
@@ -97,8 +95,8 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 	return record, nil
 }
 
-// LetGo records what is about to be released in a member. What has been recorded
-// already, by an attempt that was cut off, is not again.
+// LetGo records what Xylem is about to release in a member. It does not repeat a line from an
+// earlier, interrupted attempt.
 func (r *Records) LetGo(ctx context.Context, to *guarded.Root, clusterID, what string) error {
 	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {
 		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordRoom(after.Annotations, v1alpha1.AnnotationLetGo))
@@ -109,9 +107,9 @@ func (r *Records) LetGo(ctx context.Context, to *guarded.Root, clusterID, what s
 
 const recorder = guarded.Actor("records")
 
-// withLine adds a line "<time> <what>", unless there is one of the same what. Of those
-// that take more than room bytes, or are more than recordedMost, the oldest go: a first
-// line counts them. Pure.
+// withLine adds a line "<time> <what>", unless a line has the same text. If the lines take more
+// than room bytes, or are more than recordedMost, it drops the oldest; the first line counts
+// them. Pure.
 func withLine(lines string, at time.Time, what string, room int) string {
 	var kept []string
 	if lines != "" {
@@ -137,14 +135,14 @@ func withLine(lines string, at time.Time, what string, room int) string {
 	return strings.Join(kept, "\n")
 }
 
-// droppedLines stands in the place of lines that were dropped.
+// droppedLines replaces lines that were dropped.
 const droppedLines = "(%d earlier lines were dropped; the events and the manager's log had them)"
 
-// prefix and a member's cluster ID name the host's record of a fence. It
-// outlives the registration: registering the same cluster again finds it.
+// prefix is the prefix of the name of a host's record. A new registration of the same cluster
+// finds the record, because it outlives the registration.
 const prefix = "fence-"
 
-// GetLease reads a lease live; nil if there is none.
+// GetLease reads a Lease live. It returns nil if there is none.
 func GetLease(ctx context.Context, from client.Reader, namespace, name string) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil {
@@ -153,6 +151,6 @@ func GetLease(ctx context.Context, from client.Reader, namespace, name string) (
 	return &lease, nil
 }
 
-// Name is the name of the host's record of a member: a Lease in the
-// manager's namespace that outlives the member's registration.
+// Name returns the name of the host's record of a member: a Lease in the manager's namespace
+// that outlives the member's registration.
 func Name(clusterID string) string { return prefix + clusterID }

@@ -17,44 +17,44 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// errGoneBack is what makes a host that was restored known: its revision went back.
+// errGoneBack is the reason if the host's revision decreased.
 var errGoneBack = errors.New("its revision went back")
 
-// Monitor notices that the host was restored under this process: resourceVersions
-// of one etcd only grow (KEP-5504 makes that a promise), so one that goes back is from
-// a backup. It is shared by all members, and by the replicas that do not lead: their
-// caches are of the same host. A nil Monitor knows nothing and denies nothing.
+// Monitor detects that the host was restored while this process ran. The resourceVersions of
+// one etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members
+// share the Monitor. Replicas that do not lead run it too, because their caches are of the same
+// host. A nil Monitor never reports a restore.
 type Monitor struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader
-	// Every is how often the host is asked when nothing else asks.
+	// Every is the interval at which Start checks the host.
 	Every time.Duration
-	// Clock measures that.
+	// Clock measures the interval.
 	Clock clock.Clock
 
-	turn chan struct{} // held by the one request that is under way
-	soon chan struct{} // holds a token if the host was restored
+	turn chan struct{} // held by the one request in flight
+	soon chan struct{} // holds a token once a restore is detected
 
 	mu       sync.Mutex
 	begun    uint64 // requests
-	failed   error  // of the last request
+	failed   error  // error of the last request
 	highest  uint64
 	restored error
 }
 
-// New creates a Monitor that has asked nothing yet.
+// New creates a Monitor. It sends no request.
 func New(live client.Reader, every time.Duration) *Monitor {
 	return &Monitor{Live: live, Every: every, Clock: clock.RealClock{}, turn: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
 
-// NeedLeaderElection is false: the caches of every replica are of the host.
+// NeedLeaderElection returns false, because every replica has caches of the host.
 func (*Monitor) NeedLeaderElection() bool { return false }
 
-// Start asks at intervals. It returns ErrRestored, which ends the process: none
-// of its caches can be relied on.
+// Start checks the host at intervals. It returns ErrRestored, which ends the process, because
+// its caches are wrong after a restore.
 func (h *Monitor) Start(ctx context.Context) error {
 	for {
-		// A host that does not answer is asked again: others report that.
+		// Ignore other errors and retry: others report a host that does not respond.
 		if err := h.Check(ctx); errors.Is(err, ErrRestored) {
 			return err
 		}
@@ -67,9 +67,8 @@ func (h *Monitor) Start(ctx context.Context) error {
 	}
 }
 
-// Check asks the host for its revision, by a request that begins after the call, or
-// by one that another caller's need began since. It returns ErrRestored permanently
-// once the host went back.
+// Check reads the host's revision with a request that begins after the call. Concurrent callers
+// share a request. Once a restore is detected, Check always returns ErrRestored.
 func (h *Monitor) Check(ctx context.Context) error {
 	if h == nil {
 		return nil
@@ -112,7 +111,7 @@ func (h *Monitor) read(ctx context.Context) (uint64, error) {
 	return strconv.ParseUint(list.ResourceVersion, 10, 64)
 }
 
-// Highest is the highest revision seen; 0 before any was.
+// Highest returns the highest revision seen, or 0.
 func (h *Monitor) Highest() uint64 {
 	if h == nil {
 		return 0
@@ -122,8 +121,8 @@ func (h *Monitor) Highest() uint64 {
 	return h.highest
 }
 
-// Seen passes on what a host's cache takes in, and counts it as seen: then a host that
-// is restored to any earlier state is behind, however long ago it was asked.
+// Seen wraps the transform of a host's cache, and records the revision of each object. So a
+// host restored to any earlier state has a lower revision, however long ago Check ran.
 func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(client.Object); ok && h != nil {
@@ -137,8 +136,7 @@ func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// Restored is ErrRestored once the host is known to have been restored. It reads
-// memory.
+// Restored returns ErrRestored once a restore is detected. It reads memory only.
 func (h *Monitor) Restored() error {
 	if h == nil {
 		return nil
@@ -148,7 +146,7 @@ func (h *Monitor) Restored() error {
 	return h.restored
 }
 
-// Note makes known that the host was restored, by another sign than its revision.
+// Note records a restore of the host that something other than its revision revealed.
 func (h *Monitor) Note(why error) {
 	if h == nil {
 		return
@@ -158,7 +156,7 @@ func (h *Monitor) Note(why error) {
 	h.note(why)
 }
 
-// note keeps the first cause; the caller has the lock.
+// note keeps the first cause. The caller holds the lock.
 func (h *Monitor) note(why error) {
 	if h.restored != nil {
 		return
@@ -173,8 +171,8 @@ func (h *Monitor) note(why error) {
 	}
 }
 
-// Current proves, for a step that destroys, that the host was not restored before what
-// the step was decided on was read.
+// Current proves, for a destructive step, that the host was not restored before the reads that
+// the step depends on.
 func (h *Monitor) Current(ctx context.Context) error {
 	err := h.Check(ctx)
 	if errors.Is(err, ErrRestored) {
@@ -183,8 +181,8 @@ func (h *Monitor) Current(ctx context.Context) error {
 	return err
 }
 
-// Transport is for the watches and lists that fill the host's caches: it checks the
-// revision after each answer, so that no cache takes in a host that was restored.
+// Transport wraps the transport of the host's caches. It checks the revision after each
+// response to a list or watch, so that no cache reads from a restored host.
 func (h *Monitor) Transport(next http.RoundTripper) http.RoundTripper {
 	return &checking{revision: h, next: next}
 }
@@ -194,22 +192,22 @@ type checking struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip sends the request, and hands its answer on once the host was checked.
+// RoundTrip sends the request, and returns the response once the host was checked.
 func (c *checking) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.revision.Check(request.Context()); err != nil {
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // discarded
 		return nil, err
 	}
 	return response, nil
 }
 
-// WrappedRoundTripper is where client-go finds out how to cancel a request.
+// WrappedRoundTripper lets client-go find the wrapped transport, to cancel a request.
 func (c *checking) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// ErrRestored reports that the host was put back to an older state while this
-// process ran: nothing in its caches can be relied on.
+// ErrRestored reports that the host was restored from an older state while this process ran.
+// Its caches are wrong.
 var ErrRestored = errors.New("the host was restored from an older state")

@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/internal/share"
 )
 
-// New creates the cache of what a member's controllers decide on. Reading a
-// kind that is not here is an error, never a new watch.
+// New creates the cache that a member's controllers read. Reading a kind that it does not have
+// is an error, and starts no watch.
 func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
 	built, err := cache.New(c.Config, cache.Options{
@@ -59,7 +59,7 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the member's cache: %w", err)
+		return nil, fmt.Errorf("create the member's cache: %w", err)
 	}
 	if err := index.SetupMember(ctx, built); err != nil {
 		return nil, err
@@ -68,11 +68,11 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSIStorageCapacity{}, &corev1.Event{})
 }
 
-// inform makes the informers of a cache that has not started yet.
+// inform creates the informers of a cache before it starts.
 func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("make an informer of %T: %w", kind, err)
+			return fmt.Errorf("create an informer of %T: %w", kind, err)
 		}
 	}
 	return nil
@@ -122,8 +122,8 @@ func reduceSnapshot(hostID string) toolscache.TransformFunc {
 	}
 }
 
-// NewWorkloads creates the cache of Pods that are not this host's: they take capacity
-// from the virtual node.
+// NewWorkloads creates the cache of Pods that this host did not create. They reduce the
+// capacity of the virtual node.
 func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
 	if err != nil {
@@ -143,12 +143,12 @@ func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme 
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the cache of the member's other Pods: %w", err)
+		return nil, fmt.Errorf("create the cache of the member's other Pods: %w", err)
 	}
 	return built, inform(ctx, built, &corev1.Pod{})
 }
 
-// complain logs that a watch failed, unless it is because the link ends.
+// complain logs that a watch failed, unless the link is ending.
 func complain(ctx context.Context, r *toolscache.Reflector, err error) {
 	if ctx.Err() == nil {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -162,8 +162,8 @@ func dropManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// reduceVolume keeps of a PV what decisions need; a member may have many that
-// are none of our business.
+// reduceVolume drops the fields of a PV that no decision reads. A member may have many PVs that
+// Xylem did not create.
 func reduceVolume(obj any) (any, error) {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
@@ -179,8 +179,8 @@ func reduceVolume(obj any) (any, error) {
 	return pv, nil
 }
 
-// reduceCapacity keeps of a CSIStorageCapacity what capacity is made out from: of its
-// topology, that there is one. A driver may publish one for each node and class.
+// reduceCapacity keeps the fields of a CSIStorageCapacity that capacity is computed from, and
+// whether it has a topology. A driver may publish one for each node and class.
 func reduceCapacity(obj any) (any, error) {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -198,7 +198,7 @@ func reduceCapacity(obj any) (any, error) {
 	return reduced, nil
 }
 
-// reduceNode keeps of a Node what capacity is summed from.
+// reduceNode keeps the fields of a Node that capacity is computed from.
 func reduceNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -221,8 +221,8 @@ func reduceNode(obj any) (any, error) {
 	}, nil
 }
 
-// labelValue is what a node says of itself, if it can be a label of the virtual
-// node; else nothing.
+// labelValue returns a value that a node reports if it is a valid label value for the virtual
+// node, and "" otherwise.
 func labelValue(said string) string {
 	if len(validation.IsValidLabelValue(said)) > 0 {
 		return ""
@@ -230,7 +230,7 @@ func labelValue(said string) string {
 	return said
 }
 
-// reduceWorkload keeps of a Pod where it is, whether it runs, and what it requests.
+// reduceWorkload keeps the node, the phase and the resource requests of a Pod.
 func reduceWorkload(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

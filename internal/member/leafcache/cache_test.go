@@ -15,7 +15,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// A watch that the end of its link cuts short is no error.
+// A watch that fails because its link ends is not logged as an error.
 func TestComplain(t *testing.T) {
 	var told []string
 	handlers := utilruntime.ErrorHandlers
@@ -31,7 +31,8 @@ func TestComplain(t *testing.T) {
 	}
 }
 
-// What room is made out from is kept, and that there is a topology at all.
+// The reduced object keeps the fields that capacity is computed from, and whether it has a
+// topology.
 func TestReduceCapacity(t *testing.T) {
 	size := resource.MustParse("1Gi")
 	seen := func(topology *metav1.LabelSelector) *storagev1.CSIStorageCapacity {

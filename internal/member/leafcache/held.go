@@ -19,12 +19,12 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-// pageLimit of the objects of one page, where a member does not stream lists: a
-// page of the largest objects is as long as an answer may be.
+// pageLimit is the number of objects of one page, if the member does not stream lists. A page
+// of the largest objects just fits into the limit of a response.
 const pageLimit = 100
 
-// Held adds up what the objects of one member take in its caches, reduced as they
-// are kept there, and ends the link when that is too much.
+// Held adds up the size of one member's objects in its caches, after reduction, and ends the
+// link if they exceed the limit.
 type Held struct {
 	Limiter *budget.Limiter
 
@@ -32,7 +32,7 @@ type Held struct {
 	total int64
 }
 
-// add reports whether the caches may hold so much more.
+// add adds to the total, and returns an error if the caches exceed their limit.
 func (h *Held) add(weight int64) error {
 	h.total += weight
 	if weight > 0 && h.total > h.Limiter.Cache {
@@ -41,7 +41,7 @@ func (h *Held) add(weight int64) error {
 	return nil
 }
 
-// shelf has the weight of each object of a kind, by the hash of its name.
+// shelf maps the hash of an object's name to the object's size, for one kind.
 type shelf map[uint64]int64
 
 func (s shelf) sum() int64 {
@@ -52,21 +52,21 @@ func (s shelf) sum() int64 {
 	return sum
 }
 
-// counted lists and watches one kind for a cache. It reduces each object before
-// the next one is decoded, and counts what is kept: of a list that is being
-// received beside those of the list before, which the cache has until then.
+// counted lists and watches one kind for a cache. It reduces each object before it decodes the
+// next one, and counts the reduced objects. While it receives a list, it also counts the
+// objects of the previous list, because the cache still has them.
 type counted struct {
 	toolscache.ListerWatcherWithContext
 	held   *Held
 	reduce toolscache.TransformFunc
 	seed   maphash.Seed
 
-	// present are the objects in the cache, coming those of a new list; by held.mu.
+	// present are the objects in the cache, and coming those of a new list. held.mu guards both.
 	present, coming shelf
 }
 
-// newInformer is of a cache's options: how it makes an informer. Kinds are reduced
-// by their transforms.
+// newInformer is a cache option that creates an informer. reduce has the transform of each
+// kind.
 func (h *Held) newInformer(reduce map[reflect.Type]toolscache.TransformFunc) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		transform := reduce[reflect.TypeOf(object)]
@@ -94,8 +94,8 @@ func (c *counted) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return c.WatchWithContext(context.TODO(), options) //nolint:forbidigo // an interface from before contexts, which reflectors do not use
 }
 
-// ListWithContext lists a page. API servers send all objects at once to anybody who
-// takes any version, so none is named.
+// ListWithContext lists a page. It removes resourceVersion from the request, because an API
+// server may otherwise ignore the limit and return all objects at once.
 func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageLimit, "", ""
 	page, err := c.ListerWatcherWithContext.ListWithContext(ctx, options)
@@ -123,7 +123,7 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 	return page, nil
 }
 
-// WatchWithContext watches, or streams a list and watches then.
+// WatchWithContext watches, or streams a list and then watches.
 func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := c.ListerWatcherWithContext.WatchWithContext(ctx, options)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	return watch.Filter(stream, c.event), nil
 }
 
-// event counts and reduces one event; what is too much is not passed on.
+// event counts and reduces one event. It drops an event that exceeds the limit.
 func (c *counted) event(event watch.Event) (watch.Event, bool) {
 	var err error
 	switch event.Type {
@@ -152,15 +152,15 @@ func (c *counted) event(event watch.Event) (watch.Event, bool) {
 	return event, err == nil
 }
 
-// begin is before the first object of a list.
+// begin starts a list, before its first object.
 func (c *counted) begin() {
 	c.held.mu.Lock()
 	defer c.held.mu.Unlock()
-	c.held.total -= c.coming.sum() // of a list that was not received to its end
+	c.held.total -= c.coming.sum() // of an incomplete list
 	c.coming = shelf{}
 }
 
-// end is after the last object of a list: it takes the place of the one before.
+// end ends a list, after its last object. The list replaces the previous one.
 func (c *counted) end() {
 	c.held.mu.Lock()
 	defer c.held.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *counted) drop(object runtime.Object) {
 	delete(shelf, key)
 }
 
-// shelf that objects are put on at present; the caller has the lock.
+// shelf returns the shelf that is being filled. The caller holds the lock.
 func (c *counted) shelf() shelf {
 	if c.coming != nil {
 		return c.coming
@@ -207,7 +207,7 @@ func (c *counted) shelf() shelf {
 	return c.present
 }
 
-// key of an object, which a member cannot make another one's.
+// key returns a seeded hash of an object's name, so that a member cannot cause collisions.
 func (c *counted) key(object runtime.Object) uint64 {
 	var name types.NamespacedName
 	if o, err := meta.Accessor(object); err == nil {

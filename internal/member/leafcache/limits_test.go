@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/membertest"
 )
 
-// document of Kubernetes' protobuf, of a kind of v1, around a raw object.
+// document wraps a raw object of a v1 kind into Kubernetes' protobuf envelope.
 func document(kind string, raw []byte) []byte {
 	typeMeta := append(field(1, []byte("v1")), field(2, []byte(kind))...)
 	return append([]byte("k8s\x00"), append(field(1, typeMeta), field(2, raw)...)...)
@@ -38,10 +38,10 @@ func document(kind string, raw []byte) []byte {
 
 const mebibyte = 1 << 20
 
-// emptyItems are as many empty objects as a list of that many bytes has.
+// emptyItems returns a list's items of the given length in bytes, all of them empty objects.
 func emptyItems(length int) []byte { return bytes.Repeat([]byte{0x12, 0}, length/2) }
 
-// hostile serves one answer to everything.
+// hostile serves the same response to every request.
 func hostile(t *testing.T, contentType, encoding string, body []byte) *member.Connection {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -63,7 +63,7 @@ func packed(body []byte) []byte {
 	return to.Bytes()
 }
 
-// allocated is how many bytes a call allocates in all, garbage included.
+// allocated returns how many bytes a call allocates, including garbage.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -72,8 +72,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A MiB of empty objects took 1.3 GiB once it was decoded, more than the manager may
-// have: it is refused before, and ends the link with what to do about it (I7).
+// A MiB of empty objects took 1.3 GiB once decoded, more than the manager's limit. Xylem
+// rejects it before it decodes it, and ends the link with a remedy in the message (I7).
 func TestHostileAnswers(t *testing.T) {
 	jsonItems := []byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[` + strings.Repeat("{},", mebibyte/3) + `{}]}`)
 	protobufItems := document("PersistentVolumeList", emptyItems(mebibyte))
@@ -90,8 +90,8 @@ func TestHostileAnswers(t *testing.T) {
 		"empty containers of one Pod":       {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
 		"empty conditions of a claim":       {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
 		"another kind than was asked for":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
-		"a kind that nobody knows":          {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
-		"YAML, which is not asked for":      {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
+		"an unknown kind":                   {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
+		"YAML, which was not requested":     {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
 		"JSON without end in depth":         {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
 		"protobuf that is none":             {asProtobuf, "", []byte("k8s\x00\x12\x7f"), "cannot be read"},
 		"an encoding that is not a promise": {"", "", protobufItems, "cannot be read"},
@@ -108,7 +108,7 @@ func TestHostileAnswers(t *testing.T) {
 			if p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
 				t.Fatalf("error is %v", err)
 			}
-			// Of what was read, copies; nothing that was decoded from it.
+			// The limit allows for copies of the bytes read, but not for decoded objects.
 			if limit := uint64(16*mebibyte + 8*min(len(tc.body), budget.AnswerLimit)); tc.encoding == "" && took > limit {
 				t.Errorf("%d MiB were allocated for %d bytes", took>>20, len(tc.body))
 			}
@@ -123,7 +123,7 @@ func field(number byte, value []byte) []byte {
 	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(value))), value...)
 }
 
-// An error may have an object in it as well.
+// An error response can contain a hostile object as well.
 func TestHostileComplaints(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"in protobuf": document("PodList", emptyItems(budget.ComplaintLimit-100)),
@@ -150,7 +150,7 @@ func TestHostileComplaints(t *testing.T) {
 	}
 }
 
-// stream serves the frames of a watch, the same again and again if endless.
+// stream serves the frames of a watch. If endless is set, it repeats them forever.
 func stream(t *testing.T, contentType string, endless bool, parts ...[]byte) *member.Connection {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +192,7 @@ func readWatch(t *testing.T, c *member.Connection) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// Each event of a watch is weighed as an answer is, before it is decoded.
+// Each event of a watch is weighed before it is decoded, like other responses.
 func TestHostileWatches(t *testing.T) {
 	const asProtobuf, asJSON = budget.ProtobufType + ";stream=watch", budget.JSONType
 	small := added("Pod", field(1, field(1, []byte("web"))))
@@ -224,7 +224,7 @@ func TestHostileWatches(t *testing.T) {
 	}
 }
 
-// podPage is a list of so many Pods, each with a label of so many bytes.
+// podPage returns a list of n Pods, each with a label of the given length.
 func podPage(n, label int) *corev1.PodList {
 	list := &corev1.PodList{}
 	for i := range n {
@@ -235,8 +235,8 @@ func podPage(n, label int) *corev1.PodList {
 	return list
 }
 
-// What all objects of a member take in caches is bounded, and counted down again
-// when objects go, shrink, or are no longer in the next list.
+// The total size of a member's objects in caches is limited. It decreases when objects are
+// deleted, shrink, or are missing in the next list.
 func TestCachesAreBounded(t *testing.T) {
 	const labels = 10_000
 	limits := budget.DefaultLimits
@@ -286,7 +286,7 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 }
 
-// A streamed list counts beside the one before until it is complete.
+// While a list is streamed, it counts in addition to the previous list.
 func TestStreamedListsAreCounted(t *testing.T) {
 	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme)}
 	c := h.newCounted(&toolscache.ListWatch{}, dropManagedFields)
@@ -311,7 +311,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	if h.total != ten*3/2 {
 		t.Errorf("with half of the next list they count %d, not %d", h.total, ten*3/2)
 	}
-	c.begin() // it was cut short, and comes again
+	c.begin() // The list was interrupted, and starts again.
 	send(watch.Added, 5)
 	c.event(watch.Event{Type: watch.Bookmark, Object: synced})
 	if h.total != ten/2 {
@@ -323,7 +323,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	}
 }
 
-// What members answer with every day is none of this.
+// Normal responses of a member do not exceed the limits.
 func TestOrdinaryAnswersPass(t *testing.T) {
 	page := podPage(500, 1000)
 	page.APIVersion, page.Kind = "v1", "PodList"

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// ConnectTo connects to a test server.
+// ConnectTo creates a connection to a test server.
 func ConnectTo(t *testing.T, server *httptest.Server) *member.Connection {
 	t.Helper()
 	c, err := member.Connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{

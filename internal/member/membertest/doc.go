@@ -1,3 +1,3 @@
-// Package membertest has connections, tokens and kubeconfigs for the tests of member and of
-// the packages around it.
+// Package membertest provides connections, tokens and kubeconfigs for tests of package member
+// and related packages.
 package membertest

@@ -8,16 +8,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// JWT is a token with claims, and without a signature.
+// JWT returns a token with the given claims and without a signature.
 func JWT(claims string) string {
 	part := base64.RawURLEncoding.EncodeToString
 	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + ".signature"
 }
 
-// Subject is the claims of an account of a member.
+// Subject has the issuer and subject claims of an account in a member.
 const Subject = `"iss":"https://member","sub":"system:serviceaccount:xylem-system:xylem",`
 
-// KubeconfigOf is a kubeconfig with a token.
+// KubeconfigOf returns a kubeconfig with the token.
 func KubeconfigOf(t *testing.T, server, token string) []byte {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

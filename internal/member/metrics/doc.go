@@ -1,3 +1,3 @@
-// Package metrics has the metrics of members: their connections, and the queues of their
-// controllers.
+// Package metrics has the metrics of members: of their connections, and of their controllers'
+// queues.
 package metrics

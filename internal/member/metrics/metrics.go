@@ -6,23 +6,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// A controller of the same name runs for each member: its queue's series carry
-// the member's registration beside the controller's name.
+// queueLabels are the labels of a queue's series. Controllers of the same name run for each
+// member, so the member's registration is a label too.
 var queueLabels = []string{"cluster", "controller"}
 
 var (
-	// Connected by cluster.
+	// Connected reports, by cluster, whether a member is connected.
 	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_connected",
 		Help: "1 while a member is connected: it answers, has the recorded identity, and the manager holds its fence.",
 	}, []string{"cluster"})
-	// ProbeSeconds by cluster.
+	// ProbeSeconds is the duration of probes, by cluster.
 	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_member_probe_seconds",
 		Help:    "Duration of the renewal of a member's fence, which is also the probe of its connection.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
-	// TokenExpires by cluster.
+	// TokenExpires is the expiry of tokens, by cluster.
 	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_token_expiry_timestamp_seconds",
 		Help: "Expiry of the manager's service account token for a member, in seconds since 1970. Absent for other credentials.",
@@ -55,7 +55,7 @@ func init() {
 	metrics.Registry.MustRegister(Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
-// Forget the series of a member.
+// Forget deletes the series of a member.
 func Forget(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {
@@ -65,7 +65,7 @@ func Forget(cluster string) {
 	}
 }
 
-// Queue is the metrics provider of one member's queues.
+// Queue is the metrics provider for the queues of one member.
 type Queue struct{ Cluster string }
 
 var _ workqueue.MetricsProvider = Queue{}
@@ -105,7 +105,7 @@ func (Queue) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableG
 	return unregisteredGauge()
 }
 
-// unregisteredGauge takes what work durations tell already.
+// unregisteredGauge drops a metric that the work duration replaces.
 func unregisteredGauge() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "unused"})
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// StatusApply is the body of a server-side apply to the status subresource of
-// a core/v1 object.
+// StatusApply returns the body of a server-side apply to the status subresource of a core/v1
+// object.
 func StatusApply(kind string, root metav1.Object, status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -21,12 +21,12 @@ func StatusApply(kind string, root metav1.Object, status map[string]any) *unstru
 	}}
 }
 
-// ToMap is a status as JSON has it, without nulls: times that are not set are
-// null there, and applying null means to own the field.
+// ToMap converts a status to its JSON form without nulls. JSON has null for unset times, and
+// applying null would own the field.
 func ToMap[T any](status *T) map[string]any {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		// Only types that JSON cannot hold fail, and API types are created for it.
+		// Only types without a JSON form fail, and API types have one.
 		panic("mirror: " + err.Error())
 	}
 	pruneNulls(m)
@@ -50,7 +50,7 @@ func pruneNulls(v any) {
 	}
 }
 
-// Clone is a pointer to a copy of a value; nil of nil.
+// Clone returns a pointer to a copy of a value, or nil for nil.
 func Clone[T any](p *T) *T {
 	if p == nil {
 		return nil

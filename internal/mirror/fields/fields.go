@@ -11,42 +11,41 @@ import (
 type Decision string
 
 const (
-	// Keep carries the field, and all that is in it, as it is.
+	// Keep copies the field, including everything in it.
 	Keep Decision = "Keep"
-	// Translate carries the field changed; the reason says how.
+	// Translate copies the field with changes. Why says which.
 	Translate Decision = "Translate"
-	// Drop leaves the field out.
+	// Drop omits the field.
 	Drop Decision = "Drop"
-	// Refuse does not translate an object in which the field is set.
+	// Refuse rejects an object in which the field is set.
 	Refuse Decision = "Refuse"
 )
 
-// Field is the decision on one field of an API type, and on all fields in it
-// that have no decision of their own.
+// Field is the decision on one field of an API type. It applies to all nested fields without
+// their own decision.
 type Field struct {
-	// Path is the field's JSON path, "[]" standing for every element of a list:
-	// volumes[].csi.
+	// Path is the field's JSON path. "[]" matches every element of a list, as in volumes[].csi.
 	Path     string
 	Decision Decision
-	// Why, or how: it stands in the message of a refusal.
+	// Why is the reason, or how the field is translated. Messages of refusals contain it.
 	Why string
 }
 
-// Table is the decisions on all fields of one API type.
+// Table has the decisions on all fields of one API type.
 type Table struct {
-	// Title reports which type, and in which direction.
+	// Title names the type and the direction.
 	Title  string
 	Fields []Field
 
-	// Root is what is common to the paths in messages, such as "spec".
+	// Root is the common prefix of paths in messages, such as "spec".
 	Root string
-	// Holder is the type that the paths start from.
+	// Holder is the type at which the paths start.
 	Holder reflect.Type
 }
 
-// Shape is what a table drops and refuses, arranged like the type itself, so
-// that only those branches are visited. It is made from the table, and nothing
-// else drops or refuses: the table cannot say one thing and the code another.
+// Shape has the fields that a table drops and refuses, as a tree like the type, so that only
+// those branches are visited. It is compiled from the table, and no other code drops or refuses
+// fields. So the table and the code cannot disagree.
 type Shape []step
 
 type step struct {
@@ -57,7 +56,7 @@ type step struct {
 	below    Shape
 }
 
-// Compile arranges the table's decisions like its type.
+// Compile converts the table's decisions into a Shape.
 func (t Table) Compile() Shape {
 	decided := make(map[string]Field, len(t.Fields))
 	for _, f := range t.Fields {
@@ -85,7 +84,7 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape
 	return s
 }
 
-// walk calls decided for each field of v, a struct, that the shape drops or refuses, in the
+// walk calls decided for each field of the struct v that the shape drops or refuses, in the
 // order of the type.
 func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.Value, path string)) {
 	for _, step := range s {
@@ -107,8 +106,8 @@ func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.V
 	}
 }
 
-// Shaped zeroes what the shape drops in the struct that p points to, and says what it
-// refuses: one line for each field that is set.
+// Shaped sets the fields that the shape drops to zero, in the struct that p points to. It
+// returns a line for each set field that the shape refuses.
 func Shaped[T any](s Shape, p *T, at string) (refused []string) {
 	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
 		if s.decision == Drop {
@@ -120,8 +119,8 @@ func Shaped[T any](s Shape, p *T, at string) (refused []string) {
 	return refused
 }
 
-// Dropped are the paths of the fields that are set in the struct that p points to, and that
-// the shape drops.
+// Dropped returns the paths of the set fields, in the struct that p points to, that the shape
+// drops.
 func Dropped[T any](s Shape, p *T, at string) (paths []string) {
 	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
 		if s.decision == Drop && !unset(f) {
@@ -131,7 +130,7 @@ func Dropped[T any](s Shape, p *T, at string) (paths []string) {
 	return paths
 }
 
-// label distinguishes list elements in messages: by name, if they have one.
+// label identifies a list element in messages: by its name, or else by its index.
 func label(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {
 		return "[" + name.String() + "]"
@@ -148,14 +147,14 @@ func unset(v reflect.Value) bool {
 	}
 }
 
-// JSONField is a field as JSON has it, those of embedded structs included.
+// JSONField is a field in the JSON form of a struct, including those of embedded structs.
 type JSONField struct {
 	Name  string
 	Index []int
 	typ   reflect.Type
 }
 
-// JSONFields of a struct type, by their JSON names.
+// JSONFields returns the fields of a struct type by their JSON names.
 func JSONFields(t reflect.Type) []JSONField {
 	var fields []JSONField
 	for i := range t.NumField() {
@@ -175,11 +174,11 @@ func JSONFields(t reflect.Type) []JSONField {
 	return fields
 }
 
-// Marshaler is the type of values that write themselves as JSON.
+// Marshaler is the type of values with their own JSON form.
 var Marshaler = reflect.TypeFor[json.Marshaler]()
 
-// element is the struct that a field holds, directly, by pointer or in a list;
-// nil if it holds something that has no JSON fields of its own.
+// element returns the struct that a field holds directly, by pointer or in a list. It returns
+// nil if the field's value has no JSON fields.
 func element(t reflect.Type) (elem reflect.Type, suffix string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		if t.Kind() == reflect.Slice {
@@ -193,8 +192,8 @@ func element(t reflect.Type) (elem reflect.Type, suffix string) {
 	return t, suffix
 }
 
-// Gaps compares a table with its type: the paths that nobody decided on, and
-// the entries that represent no field (a decision below another one, too).
+// Gaps compares a table with its type. It returns the paths without a decision, and the entries
+// that match no field or are below another decision.
 func (t Table) Gaps() (undecided, stale []string) {
 	seen, decided := map[string]int{}, map[string]int{}
 	for _, f := range t.Fields {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markdown is FIELDS.md: all decisions for people to read.
+// Markdown returns the content of FIELDS.md: all decisions for people to read.
 func Markdown(tables []Table) string {
 	var b strings.Builder
 	b.WriteString(`# What Xylem does with each field

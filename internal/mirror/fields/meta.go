@@ -36,7 +36,7 @@ var MetaTable = Table{
 
 var metaShape = MetaTable.Compile()
 
-// LeafMeta is the metadata of the leaf of a root object, without its origin.
+// LeafMeta returns the metadata of a root object's leaf, without its origin.
 func LeafMeta(root metav1.ObjectMeta) metav1.ObjectMeta {
 	leaf := *root.DeepCopy()
 	Shaped(metaShape, &leaf, MetaTable.Root)
@@ -45,9 +45,9 @@ func LeafMeta(root metav1.ObjectMeta) metav1.ObjectMeta {
 	return leaf
 }
 
-// statePrefixes start the annotations in which the machinery of one cluster
-// keeps its state; in another cluster they would be lies. A Pod with
-// kubernetes.io/config.mirror would even be taken for a kubelet's own.
+// statePrefixes are the prefixes of annotations in which Kubernetes keeps the state of one
+// cluster. They would be wrong in another cluster. A Pod with kubernetes.io/config.mirror would
+// even be treated as a kubelet's mirror Pod.
 var statePrefixes = []string{
 	"pv.kubernetes.io/",
 	"volume.kubernetes.io/",
@@ -57,7 +57,7 @@ var statePrefixes = []string{
 	"kubernetes.io/config.",
 }
 
-// carried is a copy of the labels or annotations that leaves have from roots.
+// carried returns a copy of the labels or annotations that leaves get from their roots.
 func carried(from map[string]string) map[string]string {
 	to := make(map[string]string, len(from))
 	for key, value := range from {
@@ -68,7 +68,7 @@ func carried(from map[string]string) map[string]string {
 	return to
 }
 
-// IsCarried reports whether a label or annotation of that key is carried to leaf objects.
+// IsCarried reports whether leaf objects get a root's label or annotation with the given key.
 func IsCarried(key string) bool {
 	if v1alpha1.Reserved(key) || key == v1alpha1.LabelManagedBy || key == corev1.LastAppliedConfigAnnotation {
 		return false
@@ -81,7 +81,7 @@ func IsCarried(key string) bool {
 	return true
 }
 
-// Merged is a new map of both, the second winning.
+// Merged returns a new map of both. Values of the second win.
 func Merged(a, b map[string]string) map[string]string {
 	m := make(map[string]string, len(a)+len(b))
 	for k, v := range a {

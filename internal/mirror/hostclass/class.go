@@ -16,23 +16,21 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Class is what a host StorageClass tells Xylem by its parameters.
+// Class has Xylem's parameters of a host StorageClass.
 type Class struct {
 	// Provisioning is v1alpha1.ProvisioningMirror or ProvisioningPromise.
 	Provisioning string
 	// Release is v1alpha1.ReleaseOnClaimDeletion or ReleaseWhenUnused.
 	Release string
-	// ReleaseGrace is how long a disk outlives its last Pod where Release is
-	// ReleaseWhenUnused.
+	// ReleaseGrace is how long a disk outlives its last Pod if Release is ReleaseWhenUnused.
 	ReleaseGrace time.Duration
-	// PlacementTimeout is how long a member may fail to meet a claim before another
-	// one is tried.
+	// PlacementTimeout is how long a member may fail to satisfy a claim before Xylem reassigns it.
 	PlacementTimeout time.Duration
 }
 
-// Defaults and bounds of a class's durations. A Pod that its owner makes again
-// comes within a few seconds, and finds its disk; what cannot be satisfied for a minute
-// is not about to be.
+// Defaults and bounds of a class's durations. A re-created Pod comes within a few seconds and
+// must find its disk. A claim that cannot be satisfied for a minute is unlikely to be satisfied
+// soon.
 const (
 	DefaultReleaseGrace     = 30 * time.Second
 	DefaultPlacementTimeout = 60 * time.Second
@@ -40,9 +38,9 @@ const (
 	maxDuration             = 24 * time.Hour
 )
 
-// Read reads Xylem's parameters of a host StorageClass, with defaults.
-// Parameters that are not Xylem's are not looked at: they stand in the member's
-// class. The error, if any, is a *Refusal that names what is unknown.
+// Read reads Xylem's parameters of a host StorageClass, with defaults. It ignores other
+// parameters; those of the member's class apply. The error, if any, is a *Refusal that names
+// the invalid parameters.
 func Read(class *storagev1.StorageClass) (Class, error) {
 	c := Class{
 		Provisioning: v1alpha1.ProvisioningMirror, Release: v1alpha1.ReleaseOnClaimDeletion,
@@ -81,7 +79,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 	}
 }
 
-// unknownParameter reports what a parameter that Xylem does not know was probably meant to be.
+// unknownParameter reports an unknown parameter, and suggests the nearest known one.
 func unknownParameter(key string) string {
 	known := slices.Sorted(maps.Keys(parameters))
 	if nearest := text.Nearest(key, known); nearest != "" {
@@ -90,8 +88,8 @@ func unknownParameter(key string) string {
 	return fmt.Sprintf("%q is unknown, the known ones are %s", key, strings.Join(known, ", "))
 }
 
-// parameters are those of a class that are Xylem's: each is read into a Class, or
-// what its value has to be is returned.
+// parameters has Xylem's parameters. Each function sets a field of Class, or returns a
+// description of valid values.
 var parameters = map[string]func(value string, into *Class) (want string){
 	v1alpha1.ParameterProvisioning: func(value string, c *Class) string {
 		return oneOf(value, &c.Provisioning, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)
@@ -113,7 +111,7 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	},
 }
 
-// between reads a duration that is not shorter than low, nor longer than maxDuration.
+// between parses a duration from low to maxDuration.
 func between(value string, into *time.Duration, low time.Duration, such string) string {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < low || d > maxDuration {
@@ -123,7 +121,7 @@ func between(value string, into *time.Duration, low time.Duration, such string) 
 	return ""
 }
 
-// oneOf reads a word that is one of two.
+// oneOf accepts one of two words.
 func oneOf(value string, into *string, first, second string) string {
 	if value != first && value != second {
 		return first + " or " + second
@@ -132,9 +130,9 @@ func oneOf(value string, into *string, first, second string) string {
 	return ""
 }
 
-// NameOf is the name of a claim's class in its own cluster, empty if it has
-// none. The annotation from before claims had a field for it wins, as everywhere
-// in Kubernetes: what quota is counted for has to be what is created.
+// NameOf returns the name of a claim's class in its own cluster, or "". As everywhere in
+// Kubernetes, the old annotation takes precedence over the field, so that quota counts the
+// class that is provisioned.
 func NameOf(claim *corev1.PersistentVolumeClaim) string {
 	if name, found := claim.Annotations[corev1.BetaStorageClassAnnotation]; found {
 		return name
@@ -145,12 +143,12 @@ func NameOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Own reports whether a host class, nil if there is none, has its volumes from Xylem.
+// Own reports whether Xylem provisions the volumes of a host class. It returns false for nil.
 func Own(class *storagev1.StorageClass) bool {
 	return class != nil && class.Provisioner == v1alpha1.ProvisionerName
 }
 
-// Mirrors reports whether a host class is one of Xylem's, in mirror mode, that Xylem can follow.
+// Mirrors reports whether a host class is valid, belongs to Xylem, and is in mirror mode.
 func Mirrors(class *storagev1.StorageClass) bool {
 	if !Own(class) {
 		return false
@@ -159,7 +157,7 @@ func Mirrors(class *storagev1.StorageClass) bool {
 	return err == nil && c.Provisioning == v1alpha1.ProvisioningMirror
 }
 
-// ReclaimPolicy of a class; the API defaults it to Delete.
+// ReclaimPolicy returns the policy of a class. The API defaults it to Delete.
 func ReclaimPolicy(class *storagev1.StorageClass) corev1.PersistentVolumeReclaimPolicy {
 	if class.ReclaimPolicy == nil {
 		return corev1.PersistentVolumeReclaimDelete

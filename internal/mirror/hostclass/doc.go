@@ -1,3 +1,3 @@
-// Package hostclass reads the host's StorageClasses: whether a class is Xylem's, and its
+// Package hostclass reads the host's StorageClasses: whether Xylem provisions a class, and its
 // parameters. It is pure.
 package hostclass

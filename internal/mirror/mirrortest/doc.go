@@ -1,3 +1,3 @@
-// Package mirrortest has roots, members and filled objects for the tests of mirror and the
-// packages below it.
+// Package mirrortest provides roots, members and filled objects for tests of package mirror and
+// its subpackages.
 package mirrortest

@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Filler fills values of API types. Each choice comes from its bytes, so that a
-// fuzzer can steer it; without bytes, every field is set.
+// Filler fills values of API types. Its bytes determine each choice, so that a fuzzer can
+// control it. Without bytes, it sets every field.
 type Filler struct {
 	data   []byte
 	steers bool
 }
 
-// words are strings that translation has an opinion about, and some others.
+// words are strings that translation treats specially, and some others.
 var words = []string{
 	"x", "y", "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/metadata.name",
 	"topology.kubernetes.io/zone", "xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/host", "xylem.io/root",
@@ -30,7 +30,7 @@ var words = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/config.mirror", "Ready", "True",
 }
 
-// next is the next byte, or 0 when there are no more: then everything is unset.
+// next returns the next byte. It returns 0 after the last one, which leaves everything unset.
 func (f *Filler) next() int {
 	if len(f.data) == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (f *Filler) word() string {
 	return words[f.next()%len(words)]
 }
 
-// some is how many elements a list, map or pointer gets.
+// some returns how many elements a list, map or pointer gets.
 func (f *Filler) some(limit int) int {
 	if !f.steers {
 		return 1
@@ -55,7 +55,7 @@ func (f *Filler) some(limit int) int {
 	return f.next() % (limit + 1)
 }
 
-// Fill a value of an API type.
+// Fill fills a value of an API type.
 func (f *Filler) Fill(v reflect.Value) {
 	switch p := v.Addr().Interface().(type) {
 	case *resource.Quantity:
@@ -116,15 +116,15 @@ func (f *Filler) fillKind(v reflect.Value) {
 	}
 }
 
-// Fuzzed is a T made of the fuzzer's bytes.
+// Fuzzed returns a T filled from the fuzzer's bytes.
 func Fuzzed[T any](data []byte) *T {
 	v := new(T)
 	(&Filler{data: data, steers: true}).Fill(reflect.ValueOf(v).Elem())
 	return v
 }
 
-// At is the field of holder at a path of a table, everything on the way made as
-// needed: one element in each list, with the name x if elements have names.
+// At returns the field of holder at a path of a table. It creates everything on the way: one
+// element in each list, with the name x if elements have names.
 func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	t.Helper()
 	v := holder
@@ -145,7 +145,7 @@ func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	return v
 }
 
-// fieldNamed is the field of a struct, or of what a pointer to one points to.
+// fieldNamed returns the field of a struct, or of the struct that a pointer points to.
 func fieldNamed(t *testing.T, v reflect.Value, name string) reflect.Value {
 	t.Helper()
 	if v.Kind() == reflect.Pointer {

@@ -11,10 +11,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// HostID of the host in tests.
+// HostID is the cluster ID of the host in tests.
 const HostID = "host-id"
 
-// Member of most tests.
+// Member is the member in most tests.
 var Member = mirror.Member{
 	Registration: "cluster38",
 	ClusterID:    "member-id",
@@ -31,7 +31,7 @@ func MemberWithCIDRs(cidrs ...string) mirror.Member {
 	return m
 }
 
-// RootPod is a root Pod with a spec.
+// RootPod returns a root Pod with the spec.
 func RootPod(spec corev1.PodSpec) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod-uid", Generation: 3},
@@ -39,10 +39,10 @@ func RootPod(spec corev1.PodSpec) *corev1.Pod {
 	}
 }
 
-// Ptr is a pointer to a value.
+// Ptr returns a pointer to a value.
 func Ptr[T any](v T) *T { return &v }
 
-// Amounts is a list of pairs of a resource and how much of it there is.
+// Amounts returns a ResourceList from pairs of name and quantity.
 func Amounts(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -51,12 +51,12 @@ func Amounts(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// Storage is an amount of storage.
+// Storage returns a ResourceList with an amount of storage.
 func Storage(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(amount)}
 }
 
-// RootClaim is a root claim with a spec.
+// RootClaim returns a root claim with the spec.
 func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "disk", UID: "claim-uid"},
@@ -64,25 +64,25 @@ func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeCl
 	}
 }
 
-// Copies of the namespace of roots in this package's tests.
+// Copies of the roots' namespace in tests.
 var Copies = mirror.Copies{HostID: HostID, Namespace: "shop-uid"}
 
-// Expr is a node selector's requirement that a label has one of some values.
+// Expr returns a node selector requirement that a label has one of the values.
 func Expr(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// Term of a node selector.
+// Term returns a term of a node selector.
 func Term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
 }
 
-// Required is a node selector of terms.
+// Required returns a node selector with the terms.
 func Required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// TokenVolume is what ServiceAccount admission puts into every Pod.
+// TokenVolume returns the volume that ServiceAccount admission adds to every Pod.
 func TokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{
@@ -98,7 +98,7 @@ func TokenVolume(name string) corev1.Volume {
 	}}}
 }
 
-// ClaimVolume is a volume of a Pod that uses a claim.
+// ClaimVolume returns a Pod's volume that uses a claim.
 func ClaimVolume(name, claim string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// LacksDebug names the ephemeral containers of a root Pod that its leaf does not have yet.
-// The API changes and removes none, so a name is all there is to compare.
+// LacksDebug returns the names of a root Pod's ephemeral containers that its leaf does not have
+// yet. The API neither changes nor removes ephemeral containers, so comparing names suffices.
 func LacksDebug(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range root.Spec.EphemeralContainers {
@@ -27,9 +27,9 @@ func hasDebug(leaf *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(leaf.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// ApplyDebug is a copy of the leaf with an ephemeral container of its root, by the decisions
-// that hold for containers, and by the names of the copies of what it refers to: point
-// rewrites a Pod's references. The error, if any, is a *Refusal.
+// ApplyDebug returns a copy of the leaf with an ephemeral container of its root. The decisions
+// on containers apply to it, and point rewrites its references to the names of the copies. The
+// error, if any, is a *Refusal.
 func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*corev1.Pod, error) {
 	one := &corev1.Pod{Spec: corev1.PodSpec{Volumes: root.Spec.Volumes, EphemeralContainers: slices.DeleteFunc(
 		slices.Clone(root.Spec.EphemeralContainers), func(c corev1.EphemeralContainer) bool { return c.Name != name },
@@ -49,7 +49,7 @@ func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*
 	return leaf, nil
 }
 
-// AsContainers are ephemeral containers with the fields that all containers have.
+// AsContainers converts ephemeral containers to containers, with the fields that both have.
 func AsContainers(ephemeral []corev1.EphemeralContainer) []corev1.Container {
 	containers := make([]corev1.Container, 0, len(ephemeral))
 	for i := range ephemeral {

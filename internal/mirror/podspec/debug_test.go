@@ -74,8 +74,8 @@ func TestApplyDebug(t *testing.T) {
 	}
 }
 
-// No Pod is created with ephemeral containers, and one that is refused changes nothing of
-// what else is pushed.
+// No Pod is created with ephemeral containers, and a refused one does not affect the rest of
+// the Pod.
 func TestTranslateWithoutDebug(t *testing.T) {
 	refused := debugger("a", "")
 	refused.Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}

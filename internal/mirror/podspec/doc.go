@@ -1,3 +1,3 @@
-// Package podspec translates a root Pod to its leaf Pod, and says what must change in a
-// leaf Pod if its root has changed. It is pure.
+// Package podspec translates a root Pod to its leaf Pod, and computes what must change in a
+// leaf Pod after its root has changed. It is pure.
 package podspec

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// pushed is the record. Maps hold digests of what was pushed under each key.
+// pushed is the push record: what was pushed. Maps have digests of the values.
 type pushed struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	Annotations    map[string]string `json:"annotations,omitempty"`
@@ -24,7 +24,7 @@ type pushed struct {
 	Tolerations    string            `json:"tolerations,omitempty"`
 }
 
-// recordPush writes the record on a translated Pod that has no origin yet.
+// recordPush adds the push record to a translated Pod, before it gets its origin.
 func recordPush(leaf *corev1.Pod) {
 	record := pushed{
 		Labels:         digests(leaf.Labels),
@@ -42,21 +42,21 @@ func recordPush(leaf *corev1.Pod) {
 func recordOf(leaf *corev1.Pod) pushed {
 	var record pushed
 	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &record) != nil {
-		// Whatever stands there, we have not pushed it: nothing is removed.
+		// Xylem did not write this value, so it removes nothing.
 		return pushed{}
 	}
 	return record
 }
 
-// Drift is what of a leaf Pod has to change because its root has.
+// Drift is what must change in a leaf Pod because its root has changed.
 type Drift struct {
-	// Labels and Annotations to set, or to remove where nil.
+	// Labels and Annotations to set; nil removes a key.
 	Labels, Annotations map[string]*string
 	// Images and InitImages to set, by container name.
 	Images, InitImages map[string]string
 	// ActiveDeadlineSeconds to set.
 	ActiveDeadlineSeconds *int64
-	// Tolerations is the leaf's whole new list, if any are to be added.
+	// Tolerations is the leaf's complete new list, if any must be added.
 	Tolerations []corev1.Toleration
 }
 
@@ -66,23 +66,22 @@ func (d Drift) Empty() bool {
 		d.ActiveDeadlineSeconds == nil && d.Tolerations == nil
 }
 
-// SpecChanged reports whether more than metadata has to change.
+// SpecChanged reports whether the spec has to change.
 func (d Drift) SpecChanged() bool {
 	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
 }
 
-// LeafDrift compares the leaf with what its root asks for now, in the
-// fields that the API lets change: labels, annotations, images, the active
-// deadline, more tolerations. A field drifts when the root changed it since it
-// was pushed and the leaf is different still; keys that were never pushed are
-// the member's. A leaf of another origin does not drift: it is not Xylem's to change.
+// LeafDrift compares the leaf with its root, in the mutable fields: labels, annotations,
+// images, the active deadline, and additional tolerations. A field drifts if the root changed
+// it after the push and the leaf still differs. Keys that were never pushed belong to the
+// member. A leaf of another origin does not drift, because Xylem must not change it.
 func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
 		return Drift{}
 	}
 	want, err := Translate(root, m)
 	if err != nil {
-		// What is refused cannot change after creation: the leaf would not exist.
+		// Refused fields are immutable, so a root that has a leaf sets none of them.
 		return Drift{}
 	}
 	was, is := recordOf(leaf), recordOf(want)
@@ -108,7 +107,8 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	return d
 }
 
-// keyDrift compares labels or annotations; is and was are the records.
+// keyDrift compares labels or annotations. is and was are the current and the stored push
+// record.
 func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
 	var drift map[string]*string
 	set := func(key string, value *string) {
@@ -125,7 +125,7 @@ func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
 	}
 	for key := range was {
 		_, wanted := is[key]
-		// The record can be written in the member: it never makes us touch a stamp.
+		// Users of the member can edit the record, so never change a key of the stamp because of it.
 		if _, has := leaf[key]; has && !wanted && fields.IsCarried(key) {
 			set(key, nil)
 		}
@@ -149,8 +149,8 @@ func imageDrift(want, leaf []corev1.Container, is, was map[string]string) map[st
 	return drift
 }
 
-// addedTolerations is the leaf's list with what it lacks; nil if it lacks
-// nothing. The API lets tolerations be added only.
+// addedTolerations returns the leaf's list with the missing tolerations, or nil if none is
+// missing. The API only allows adding tolerations.
 func addedTolerations(want, leaf []corev1.Toleration) []corev1.Toleration {
 	list := slices.Clone(leaf)
 	for _, t := range want {
@@ -180,7 +180,7 @@ func digests(m map[string]string) map[string]string {
 	return d
 }
 
-// digestBytes of a value make a change go unnoticed once in 2^64.
+// digestBytes is the length of a digest. A change goes unnoticed once in 2^64.
 const digestBytes = 8
 
 func digest(v any) string {
@@ -188,7 +188,7 @@ func digest(v any) string {
 	return hex.EncodeToString(sum[:digestBytes])
 }
 
-// mustJSON is for values that consist of strings, numbers, lists and maps.
+// mustJSON encodes values that consist of strings, numbers, lists and maps.
 func mustJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

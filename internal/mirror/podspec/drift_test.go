@@ -16,7 +16,7 @@ func TestLeafPodDrift(t *testing.T) {
 		root func(*corev1.Pod)
 		leaf func(*corev1.Pod)
 		want Drift
-		// record: the record has to be written, with or without anything else.
+		// record: the push record must be written.
 		record bool
 	}{
 		"nothing": {},
@@ -46,7 +46,7 @@ func TestLeafPodDrift(t *testing.T) {
 			want:   Drift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}},
 			record: true,
 		},
-		"a key that the member has too, removed from the root": {
+		"a key that the member also has, removed from the root": {
 			root:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
 			leaf:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
 			record: true,
@@ -56,7 +56,7 @@ func TestLeafPodDrift(t *testing.T) {
 			leaf:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			record: true,
 		},
-		"a label changes nothing of an image that the member rewrote": {
+		"a label does not affect an image that the member rewrote": {
 			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			leaf:   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror.example/web:1" },
 			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}},

@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ApplyDrift is a copy of the leaf with the drift made good.
+// ApplyDrift returns a copy of the leaf with the changes of the drift.
 func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
 	leaf = leaf.DeepCopy()
 	leaf.Labels = withKeys(leaf.Labels, d.Labels)

@@ -22,7 +22,7 @@ var Table = fields.Table{
 
 var podShape = Table.Compile()
 
-// podRunFields say how a Pod runs: the same in every cluster.
+// podRunFields define how a Pod runs, which is the same in every cluster.
 var podRunFields = []fields.Field{
 	{Path: "ephemeralContainers[].targetContainerName", Decision: fields.Keep, Why: "the leaf has its root's containers. Ephemeral containers are added to a leaf that runs, if the member's admin has granted that"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
@@ -46,8 +46,8 @@ var podRunFields = []fields.Field{
 	{Path: "readinessGates", Decision: fields.Drop, Why: "controllers of the host set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready waits for them"},
 }
 
-// podPlaceFields say where a Pod runs. The host's scheduler has answered them
-// by choosing the member; only what a member's own nodes can answer is left.
+// podPlaceFields define where a Pod runs. The host's scheduler evaluated them when it selected
+// the member. The leaf keeps only constraints among the member's own nodes.
 var podPlaceFields = []fields.Field{
 	{Path: "nodeName", Decision: fields.Drop, Why: "names the virtual node; the member's scheduler chooses a real one"},
 	{Path: "schedulerName", Decision: fields.Drop, Why: "names a scheduler of the host; the member's default one is used"},
@@ -74,16 +74,16 @@ var podPlaceFields = []fields.Field{
 	{Path: "overhead", Decision: fields.Drop, Why: "the member's admission computes it from its own RuntimeClass, and rejects any other value"},
 }
 
-// podIdentityFields say who a Pod is to the API server. That is a later
-// capability: a leaf Pod is nobody, in either cluster.
+// podIdentityFields define the Pod's identity for the API server. A leaf Pod does not get
+// an identity from the host.
 var podIdentityFields = []fields.Field{
 	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities of the host; the leaf runs as its namespace's `default`, without a token"},
 	{Path: "serviceAccount", Decision: fields.Drop, Why: "the deprecated name of serviceAccountName"},
 	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false: a token of the member is no identity of the host"},
 }
 
-// podSecurityFields: the member's Pod Security admission judges them, by the
-// labels that its namespace has from the host's.
+// podSecurityFields are those that the member's Pod Security admission checks, according to the
+// labels that its namespace gets from the host's.
 var podSecurityFields = []fields.Field{
 	{Path: "hostNetwork", Decision: fields.Keep, Why: "the member's Pod Security admission decides"},
 	{Path: "hostPID", Decision: fields.Keep, Why: "the member's Pod Security admission decides"},
@@ -104,7 +104,8 @@ var podSecurityFields = []fields.Field{
 	{Path: "securityContext.seLinuxChangePolicy", Decision: fields.Keep, Why: "how the member's kubelet labels a volume"},
 }
 
-// containerFields are the fields of a container; init and ephemeral containers have the same.
+// containerFields returns the fields of a container. Init and ephemeral containers have the
+// same.
 func containerFields(prefix string) []fields.Field {
 	fields := slices.Clone(oneContainerFields)
 	for i := range fields {

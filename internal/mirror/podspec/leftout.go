@@ -8,15 +8,15 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// computed are the dropped fields whose loss nobody notices: a scheduler or the API server
-// filled them in, or another field that is reported says the same.
+// computed are dropped fields that need no report: a scheduler or the API server set them, or
+// another reported field implies them.
 var computed = map[string]bool{
 	"spec.nodeName": true, "spec.schedulingGates": true, "spec.priority": true, "spec.preemptionPolicy": true,
 	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
-// LeftOut names the fields of a root Pod that its leaf does not have, by the decisions of
-// FIELDS.md, of those that somebody may rely on.
+// LeftOut returns the fields of a root Pod that, by FIELDS.md, its leaf does not have and on
+// which somebody may rely.
 func LeftOut(root *corev1.Pod) []string {
 	var names []string
 	for _, path := range fields.Dropped(podShape, &root.Spec, Table.Root) {

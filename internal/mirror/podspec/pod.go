@@ -12,16 +12,15 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/scheduling"
 )
 
-// Translate is the leaf Pod of a root Pod, origin and push record included,
-// by the decisions of FIELDS.md. The error, if any, is a *Refusal whose message
-// names every field that stands in the way.
+// Translate returns the leaf Pod of a root Pod according to FIELDS.md, including its origin and
+// push record. The error, if any, is a *Refusal whose message names every refused field.
 //
-// It still refers to ConfigMaps and Secrets by the names of the roots: see refs.PointAt.
-// What the member's admission adds to the leaf later (defaults, its service
-// account, sidecars) is the member's: see LeafDrift.
+// The result still refers to ConfigMaps and Secrets by the names of the roots: see
+// refs.PointAt. Fields that the member's admission adds to the leaf later (defaults, its
+// service account, sidecars) belong to the member: see LeafDrift.
 func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	leaf := &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
-	leaf.Spec.EphemeralContainers = nil // the API takes them later: see ApplyDebug
+	leaf.Spec.EphemeralContainers = nil // ApplyDebug adds them later
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
 	scheduling.Place(&leaf.Spec, root.Labels, m)
@@ -38,8 +37,8 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	return leaf, nil
 }
 
-// IsDaemonSetPod reports whether a DaemonSet controls the Pod. Those are not
-// pushed: they are about the node itself, and a virtual node has no machine.
+// IsDaemonSetPod reports whether a DaemonSet controls the Pod. Xylem does not push such Pods,
+// because they serve a node's machine and a virtual node has none.
 func IsDaemonSetPod(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")

@@ -75,7 +75,7 @@ func TestTranslatePodVolumes(t *testing.T) {
 		wantMounts  []string
 		refused     string
 	}{
-		"the injected token goes with its mounts": {
+		"drops the injected token with its mounts": {
 			volumes:     []corev1.Volume{mirrortest.ClaimVolume("data", "disk"), mirrortest.TokenVolume("kube-api-access-x7b2p")},
 			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
@@ -208,7 +208,7 @@ func TestClaimNames(t *testing.T) {
 	}
 }
 
-// The constants that the tests spell out are the contract's.
+// The tests spell out constants of the contract, so check their values.
 func TestSpelling(t *testing.T) {
 	if v1alpha1.LabelHost != "xylem.io/host" || v1alpha1.AnnotationRootUID != "xylem.io/root-uid" || v1alpha1.AnnotationPushed != "xylem.io/pushed" {
 		t.Error("the keys in these tests are out of date")

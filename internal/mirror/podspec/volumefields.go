@@ -2,14 +2,14 @@ package podspec
 
 import "github.com/xylem-io/xylem/internal/mirror/fields"
 
-// What several kinds of volumes are refused for.
+// Reasons that several kinds of volumes share.
 const (
 	inlineCSI = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
 	viaCSI    = "a CSI driver has replaced its in-tree plugin, so it is rejected as an inline CSI volume; use a PersistentVolumeClaim"
 	noPlugin  = "Kubernetes has removed its plugin; use a PersistentVolumeClaim"
 )
 
-// podVolumeFields decide on every kind of volume.
+// podVolumeFields has the decisions on every kind of volume.
 var podVolumeFields = []fields.Field{
 	{Path: "volumes[].name", Decision: fields.Keep, Why: "mounts name it"},
 	{Path: "volumes[].persistentVolumeClaim", Decision: fields.Keep, Why: "the leaf claim has the root claim's name"},

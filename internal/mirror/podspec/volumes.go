@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// tokenVolumePrefix starts the names of the volumes that ServiceAccount
-	// admission puts into Pods (plugin/pkg/admission/serviceaccount).
+	// tokenVolumePrefix is the prefix of the names of volumes that ServiceAccount admission adds
+	// to Pods (plugin/pkg/admission/serviceaccount).
 	tokenVolumePrefix = "kube-api-access-"
 
-	// RootCAConfigMap is published into every namespace of every cluster by its
-	// own controller-manager: the member has its own, and it is not Xylem's.
+	// RootCAConfigMap exists in every namespace of every cluster, published by the cluster's
+	// controller-manager. A leaf uses the member's own.
 	RootCAConfigMap = "kube-root-ca.crt"
 )
 
-// IsTokenVolume recognizes the volume that ServiceAccount admission injects, by
-// its name and the three sources that admission gives it (OpenShift's adds
-// another ConfigMap). What a user made himself looks different somewhere, and
-// is refused.
+// IsTokenVolume recognizes the volume that ServiceAccount admission adds, by its name and three
+// sources (OpenShift adds another ConfigMap). A volume that a user defined differs in some way,
+// and is refused.
 func IsTokenVolume(v corev1.Volume) bool {
 	if !strings.HasPrefix(v.Name, tokenVolumePrefix) || v.Projected == nil {
 		return false
@@ -44,7 +43,7 @@ func IsTokenVolume(v corev1.Volume) bool {
 	return token && ca && namespace
 }
 
-// dropTokenVolume takes the injected token volume out, mounts included.
+// dropTokenVolume removes the injected token volume and its mounts.
 func dropTokenVolume(spec *corev1.PodSpec) {
 	dropped := map[string]bool{}
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool {
@@ -69,8 +68,8 @@ func dropTokenVolume(spec *corev1.PodSpec) {
 	}
 }
 
-// claimEphemeralVolumes makes generic ephemeral volumes plain claims: the host
-// makes the claim, owned by the root Pod, and it is pushed like any other.
+// claimEphemeralVolumes replaces generic ephemeral volumes by plain claims. The host creates
+// the claim, owned by the root Pod, and Xylem pushes it like any other.
 func claimEphemeralVolumes(pod string, spec *corev1.PodSpec) {
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; v.Ephemeral != nil {
@@ -81,12 +80,12 @@ func claimEphemeralVolumes(pod string, spec *corev1.PodSpec) {
 	}
 }
 
-// ephemeralClaimName is the name that the ephemeral volume controller gives
+// ephemeralClaimName returns the name that the ephemeral volume controller uses
 // (k8s.io/component-helpers/storage/ephemeral).
 func ephemeralClaimName(pod, volume string) string { return pod + "-" + volume }
 
-// ClaimNames are the names of the claims that the Pod's volumes use, those of
-// generic ephemeral volumes included, each once, in the order of the volumes.
+// ClaimNames returns the names of the claims that the Pod's volumes use, including those of
+// generic ephemeral volumes. Each name occurs once, in the order of the volumes.
 func ClaimNames(pod *corev1.Pod) []string {
 	var names []string
 	for _, v := range pod.Spec.Volumes {
@@ -104,8 +103,8 @@ func ClaimNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// IsEphemeralClaim reports whether a claim name is that of a generic ephemeral
-// volume of the Pod: Kubernetes uses the claim only if it is the Pod's own.
+// IsEphemeralClaim reports whether a claim name is that of a generic ephemeral volume of the
+// Pod. Kubernetes uses the claim only if the Pod owns it.
 func IsEphemeralClaim(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Ephemeral != nil && ephemeralClaimName(pod.Name, v.Name) == name

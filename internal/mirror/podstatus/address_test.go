@@ -11,8 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// One such address in an EndpointSlice has the host's API server reject all of it,
-// with the addresses of other members; others lead to what is near a client (I7, I8).
+// For one such address in an EndpointSlice, the host's API server rejects the whole slice, with
+// the addresses of other members. Other special addresses lead to services near a client (I7,
+// I8).
 func TestSpecialAddressesAreNotShown(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs
@@ -42,8 +43,8 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 	}
 }
 
-// The host's API server takes a status only if hostIP and podIP are the first of their
-// lists, and if these have one address of each family at most.
+// The host's API server accepts a status only if hostIP and podIP are the first of their lists,
+// and each list has at most one address of each family.
 func TestAddressesAgree(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs

@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	// StatusLimit in bytes of the whole status that is carried up of a Pod or claim:
-	// kubelets keep the messages of a Pod's containers below 12 KiB.
+	// StatusLimit is the maximum size, in bytes, of the mirrored status of a Pod or claim.
+	// Kubelets keep the messages of a Pod's containers below 12 KiB.
 	StatusLimit = 64 << 10
-	// shortened is the message of a Pod whose status was longer.
+	// shortened is the message of a Pod whose status exceeded the limit.
 	shortened = "Xylem shortened this status: the member reports more than 64 KiB. `kubectl describe pod` in the member shows all of it."
 )
 
-// shorterTexts are the limits in bytes of each text, one after the other, in a
-// status that is too long. The last one still holds the name of any image and the
-// ID of any container.
+// shorterTexts are successive limits, in bytes, of each text in a status that is too long. The
+// last one still allows any image name and any container ID.
 var shorterTexts = []int{1024, 256, 128}
 
-// fit shortens a status that is too long, always in the same way: a status that is
-// written again and again would be worse than a long one.
+// fit shortens a status that is too long. The result is deterministic, so that the status is
+// not written repeatedly.
 func fit(status *corev1.PodStatus) {
 	if status.Size() <= StatusLimit {
 		return
@@ -48,8 +47,8 @@ func fit(status *corev1.PodStatus) {
 	}
 }
 
-// cappedStatus caps a container's resources at what the root's container asks for,
-// and leaves out volume mounts that this one does not have.
+// cappedStatus limits a container's resources to the requests and limits of the root's
+// container, and drops volume mounts that the root does not have.
 func cappedStatus(status *corev1.ContainerStatus, root corev1.Container) {
 	status.AllocatedResources = sanitize.Capped(status.AllocatedResources, root.Resources.Requests)
 	if status.Resources != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
-// The host's quotas count the larger of what a Pod requests and what its status says:
-// a member must not use up a tenant's quota with the latter (I7).
+// The host's quotas count the larger of a Pod's requests and its reported resources. A member
+// must not use up a tenant's quota with the latter (I7).
 func TestPodResourcesAreCapped(t *testing.T) {
 	asks := corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.Amounts("cpu", "2")}
 	for name, tc := range map[string]struct {
@@ -26,7 +26,7 @@ func TestPodResourcesAreCapped(t *testing.T) {
 			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
 			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
 		},
-		"more, and what was not requested": {
+		"more, including unrequested resources": {
 			corev1.ContainerStatus{
 				AllocatedResources: mirrortest.Amounts("cpu", "1M", "memory", "1Ei", "example.com/gpu", "8"),
 				Resources:          &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1M", "memory", "1Ei"), Limits: mirrortest.Amounts("cpu", "1M", "memory", "1Ei")},
@@ -46,8 +46,8 @@ func TestPodResourcesAreCapped(t *testing.T) {
 	}
 }
 
-// Mounts that the root does not have are the member's own, or made up to fill the
-// host's etcd.
+// Mounts that the root does not have belong to the member, or are made up to fill the host's
+// etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {
 	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
 	leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", VolumeMounts: []corev1.VolumeMountStatus{
@@ -59,8 +59,8 @@ func TestVolumeMountsAreTheRoots(t *testing.T) {
 	}
 }
 
-// Whatever a member reports, a Pod's status has 64 KiB at most; what fits is shown as
-// it is, and what does not is shortened to the same each time (I5).
+// Whatever a member reports, a Pod's status has at most 64 KiB. A status within the limit is
+// unchanged, and a longer one is always shortened to the same result (I5).
 func TestPodStatusIsShort(t *testing.T) {
 	statuses := func(containers, text int) (root, leaf *corev1.Pod) {
 		root, leaf = mirrortest.RootPod(corev1.PodSpec{}), &corev1.Pod{}

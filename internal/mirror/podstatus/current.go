@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ownPodStatus is what of a root's status is Xylem's: all that is not dropped
-// by the table, the conditions that a kubelet sets, and those in also.
+// ownPodStatus returns the part of a root's status that Xylem owns: the fields that the table
+// does not drop, the conditions that a kubelet sets, and the conditions of also.
 func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
 	own := *root.Status.DeepCopy()
 	fields.Shaped(podStatusShape, &own, Table.Root)
@@ -22,8 +22,8 @@ func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus
 	return own
 }
 
-// Current reports whether the root shows want already, and nothing of
-// Xylem's besides. Conditions of types that are not Xylem's are not looked at.
+// Current reports whether the root's status equals want, in the fields and conditions that
+// Xylem owns.
 func Current(root *corev1.Pod, want corev1.PodStatus) bool {
 	has := ownPodStatus(root, want.Conditions)
 	if len(has.Conditions) != len(want.Conditions) {
@@ -43,11 +43,10 @@ func Current(root *corev1.Pod, want corev1.PodStatus) bool {
 	return equality.Semantic.DeepEqual(has, want)
 }
 
-// Apply is the body of a server-side apply of want to the root's status
-// subresource: it names the root by UID, so that it never reaches a successor,
-// and all that is Xylem's of the status, since what an apply no longer names
-// is removed. Scalars that somebody else had set are emptied in so many words:
-// leaving them out would leave them there.
+// Apply returns the body of a server-side apply of want to the root's status subresource. It
+// contains the root's UID, so that it never changes a successor. It contains everything that
+// Xylem owns, because an apply removes what it no longer contains. It sets scalars of other
+// owners to "", because omitting them would keep them.
 func Apply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
 	status := fields.ToMap(&want)
 	for key, has := range map[string]string{

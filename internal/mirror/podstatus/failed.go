@@ -7,24 +7,23 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// What a kubelet says of containers whose end it has not seen
+// What a kubelet reports about containers whose end it has not observed
 // (pkg/kubelet/status/status_manager.go, TerminatePod).
 const (
 	messageContainerStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown               = 137
 )
 
-// Failed is the last status of a root Pod whose leaf is gone, or was
-// never let in: phase Failed, containers whose end was not seen terminated with
-// exit code 137, as a kubelet reports them. All else that was shown stays. A
-// Pod that has ended keeps its final status.
+// Failed returns the final status of a root Pod whose leaf is gone or was never admitted: phase
+// Failed, and containers whose end was not observed terminated with exit code 137, as a kubelet
+// reports them. Other fields are unchanged. A Pod that has ended keeps its final status.
 //
-// Conditions that change have no transition time yet: see Dated.
+// Changed conditions have no transition time yet: see Dated.
 func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {
 	target := Condition(root.Status.Conditions, corev1.DisruptionTarget)
 	var also []corev1.PodCondition
 	if target != nil {
-		// Left out of the apply, it would be removed if it came from the leaf.
+		// If the condition came from the leaf, an apply without it would remove it.
 		also = append(also, *target)
 	}
 	status := ownPodStatus(root, also)
@@ -47,8 +46,8 @@ func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {
 	return status
 }
 
-// endContainers terminates the statuses of containers that ran, and, if all is
-// set, of those that waited: a Pod that was initialized may have started them.
+// endContainers terminates the statuses of running containers and, if all is set, of waiting
+// ones, because a Pod that was initialized may have started them.
 func endContainers(statuses []corev1.ContainerStatus, all bool) {
 	for i := range statuses {
 		s := &statuses[i]
@@ -83,8 +82,8 @@ func withFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, gene
 	return conditions
 }
 
-// Dated is want with now as the transition time of every condition that lacks
-// one. It belongs to the write, not to the comparison with the root.
+// Dated returns want with now as the transition time of every condition without one. Use it for
+// the write, not for the comparison with the root.
 func Dated(want corev1.PodStatus, now metav1.Time) corev1.PodStatus {
 	want = *want.DeepCopy()
 	for i := range want.Conditions {

@@ -9,9 +9,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table decides on every field of a leaf Pod's status. Only fields
-// that every supported version of Kubernetes knows are carried: a server-side
-// apply that names a field which the host lacks is refused as a whole.
+// Table decides on every field of a leaf Pod's status. Only fields that every supported version
+// of Kubernetes knows are mirrored, because the host rejects a server-side apply with an
+// unknown field.
 var Table = fields.Table{
 	Title:  "Pod status (member to host)",
 	Root:   "status",
@@ -45,8 +45,8 @@ var Table = fields.Table{
 
 var podStatusShape = Table.Compile()
 
-// containerStatusFields are the fields of a container's status. Statuses of
-// containers that the root does not have (the member injected them) are left out.
+// containerStatusFields returns the fields of a container's status. Statuses of containers that
+// the root does not have (the member injected them) are dropped.
 func containerStatusFields(prefix string) []fields.Field {
 	fields := []fields.Field{
 		{Path: "name", Decision: fields.Keep, Why: "statuses of containers that the root lacks are left out, since the member injected them"},

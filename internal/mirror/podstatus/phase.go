@@ -7,13 +7,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// Finished reports whether a Pod has ended, well or not: its containers run no
-// more, and will not again.
+// Finished reports whether a Pod has succeeded or failed: its containers do not run and never
+// will again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Pushed is the status of a root Pod's Pushed condition; empty if it has none.
+// Pushed returns the status of a root Pod's Pushed condition, or "".
 func Pushed(root *corev1.Pod) corev1.ConditionStatus {
 	if c := Condition(root.Status.Conditions, v1alpha1.PodPushed); c != nil {
 		return c.Status
@@ -21,8 +21,8 @@ func Pushed(root *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// KeptOut reports whether a Pod is not pushed, wherever it is bound: a DaemonSet's,
-// unless it was pushed before a DaemonSet adopted it.
+// KeptOut reports whether Xylem does not push a Pod, on whatever node: a Pod of a DaemonSet,
+// unless the DaemonSet adopted it after it was pushed.
 func KeptOut(pod *corev1.Pod) bool {
 	return podspec.IsDaemonSetPod(pod) && Pushed(pod) != corev1.ConditionTrue
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// kubeletConditions are the condition types that a kubelet, and so Xylem, sets.
+// kubeletConditions are the condition types that a kubelet sets, and therefore Xylem.
 var kubeletConditions = []corev1.PodConditionType{
 	corev1.ContainersReady,
 	corev1.PodInitialized,
@@ -27,8 +27,8 @@ var kubeletConditions = []corev1.PodConditionType{
 	corev1.AllContainersRestarting,
 }
 
-// Translate is what the host is to show of a leaf Pod: the fields of the
-// root's status that are Xylem's, by the decisions of FIELDS.md, and no others.
+// Translate returns the status that the root should have, according to FIELDS.md: only fields
+// that Xylem owns.
 func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
 	want := *leaf.Status.DeepCopy()
 	fields.Shaped(podStatusShape, &want, Table.Root)
@@ -39,7 +39,7 @@ func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
 		want.PodIP = want.PodIPs[0].IP
 	}
 	want.HostIP, want.HostIPs = sanitize.Address(want.HostIP), shownHostIPs(leaf.Status)
-	if len(want.HostIPs) > 0 { // API servers compare the two
+	if len(want.HostIPs) > 0 { // the API server compares the two
 		want.HostIP = want.HostIPs[0].IP
 	}
 	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
@@ -52,7 +52,7 @@ func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
 	return want
 }
 
-// shownPhase is a phase that Pods have: the host's controllers decide by it.
+// shownPhase returns a valid phase, because the host's controllers depend on it.
 func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 	switch phase {
 	case "":
@@ -63,9 +63,9 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 	return corev1.PodUnknown
 }
 
-// observed is the generation of the root that the leaf's status is about: that of
-// a kubelet which has taken the leaf up, and been notified of a deletion, which is a
-// generation as well. Kubelets before 1.33 report nothing, and are taken to be prompt.
+// observed returns the root's generation that the leaf's status reflects: the current one if
+// the kubelet has accepted the leaf, and has seen its deletion, which is a generation as well.
+// Kubelets before 1.33 report no observed generation, and are assumed to be current.
 func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
@@ -108,8 +108,8 @@ func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondi
 	return sanitize.FirstOf(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
 }
 
-// gated is the leaf's Ready condition, less what the root's readiness gates
-// still lack, in the kubelet's words.
+// gated returns the leaf's Ready condition. It is False if one of the root's readiness gates is
+// not satisfied, with the kubelet's message.
 func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	if ready.Status != corev1.ConditionTrue {
 		return ready
@@ -124,7 +124,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 		case c.Status != corev1.ConditionTrue:
 			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
 		}
-		// Ready since the last of them turned, or not since then.
+		// The transition time is that of the last gate, if it is later.
 		if ready.LastTransitionTime.Before(&c.LastTransitionTime) {
 			ready.LastTransitionTime = c.LastTransitionTime
 		}
@@ -137,7 +137,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	return ready
 }
 
-// Condition of a type; nil if there is none.
+// Condition returns the condition of a type, or nil.
 func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {
@@ -147,7 +147,7 @@ func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *cor
 	return nil
 }
 
-// podIPsOf a status; kubelets before dual stack report podIP alone.
+// podIPsOf returns the addresses in a status. Kubelets before dual stack report only podIP.
 func podIPsOf(status corev1.PodStatus) []corev1.PodIP {
 	if len(status.PodIPs) == 0 && status.PodIP != "" {
 		return []corev1.PodIP{{IP: status.PodIP}}
@@ -155,7 +155,7 @@ func podIPsOf(status corev1.PodStatus) []corev1.PodIP {
 	return status.PodIPs
 }
 
-// shownIPs are the Pod addresses inside the registration's podCIDRs.
+// shownIPs returns the Pod addresses within the registration's podCIDRs.
 func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 	var shown []corev1.PodIP
 	for _, ip := range podIPsOf(status) {
@@ -166,7 +166,7 @@ func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 	return sanitize.FirstOf(shown, func(ip corev1.PodIP) bool { return sanitize.IsIPv4(ip.IP) })
 }
 
-// shownHostIPs are the addresses of the member's node.
+// shownHostIPs returns the addresses of the member's node.
 func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
 	var shown []corev1.HostIP
 	for _, ip := range status.HostIPs {
@@ -177,9 +177,8 @@ func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
 	return sanitize.FirstOf(shown, func(ip corev1.HostIP) bool { return sanitize.IsIPv4(ip.IP) })
 }
 
-// HiddenPodIP is the first Pod address of a leaf that the root does not show
-// although the registration has podCIDRs; empty if there is none. Where it has no
-// podCIDRs, no address is expected.
+// HiddenPodIP returns the first Pod address of a leaf that the root does not show although the
+// registration has podCIDRs, or "". Without podCIDRs, no address is expected.
 func HiddenPodIP(leaf *corev1.Pod, m mirror.Member) string {
 	if len(m.PodCIDRs) == 0 {
 		return ""
@@ -192,5 +191,5 @@ func HiddenPodIP(leaf *corev1.Pod, m mirror.Member) string {
 	return ""
 }
 
-// addressLimit in bytes of an address in a message.
+// addressLimit is the maximum length, in bytes, of an address in a message.
 const addressLimit = 64

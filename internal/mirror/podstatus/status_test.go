@@ -81,7 +81,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf:  []corev1.PodCondition{ready},
 			want:  []corev1.PodCondition{ready},
 		},
-		"a leaf that is not ready says why itself": {
+		"a leaf that is not ready keeps its reason": {
 			gates: []corev1.PodConditionType{gate},
 			leaf:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
 			want:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
@@ -120,15 +120,15 @@ func TestRootPodStatusIPs(t *testing.T) {
 		status corev1.PodStatus
 		want   []corev1.PodIP
 	}{
-		"none":                       {m: mirrortest.Member},
-		"no CIDRs":                   {m: mirrortest.Member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}},
-		"all":                        {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
-		"one of them special":        {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
-		"in its usual form":          {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
-		"only inside":                {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
-		"none inside":                {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
-		"not an address":             {m: mirrortest.MemberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},
-		"a kubelet before dualstack": {m: mirrortest.MemberWithCIDRs("10.8.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1"}, want: ips("10.8.0.1")},
+		"none":                        {m: mirrortest.Member},
+		"no CIDRs":                    {m: mirrortest.Member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}},
+		"all":                         {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
+		"one of them special":         {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
+		"in its usual form":           {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
+		"only inside":                 {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
+		"none inside":                 {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
+		"not an address":              {m: mirrortest.MemberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},
+		"a kubelet before dual stack": {m: mirrortest.MemberWithCIDRs("10.8.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1"}, want: ips("10.8.0.1")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -182,13 +182,13 @@ func TestObservedGeneration(t *testing.T) {
 		change func(root, leaf *corev1.Pod)
 		want   int64
 	}{
-		"the leaf is up to date":             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
-		"the member's kubelet tells nothing": {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
-		"no kubelet has taken the leaf up":   {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
-		"the leaf is still to be deleted":    {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
-		"the member's kubelet is behind":     {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
-		"a change of the root is not pushed": {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
-		"a new label is no new spec":         {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
+		"the leaf is up to date":                     {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
+		"the member's kubelet reports no generation": {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
+		"no kubelet has accepted the leaf":           {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
+		"the leaf is still to be deleted":            {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
+		"the member's kubelet is behind":             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
+		"a change of the root is not pushed":         {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
+		"a new label does not change the spec":       {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// shownPod is a root Pod that shows a status of its leaf, beside what others set.
+// shownPod returns a root Pod with a mirrored status and fields of others.
 func shownPod(want corev1.PodStatus) *corev1.Pod {
 	root := mirrortest.RootPod(corev1.PodSpec{})
 	root.Status = *want.DeepCopy()
@@ -293,7 +293,7 @@ func TestFailedPodStatus(t *testing.T) {
 		return corev1.PodCondition{Type: t, Status: "False", Reason: "PodFailed", ObservedGeneration: 3}
 	}
 	cases := map[string]struct{ root, want corev1.PodStatus }{
-		"never let in": {
+		"never admitted": {
 			root: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{cond(corev1.PodScheduled, "True", 1)}},
 			want: corev1.PodStatus{
 				Phase: corev1.PodFailed, Reason: "Lost", Message: "gone", ObservedGeneration: 3,
@@ -321,7 +321,7 @@ func TestFailedPodStatus(t *testing.T) {
 				ContainerStatuses:     []corev1.ContainerStatus{ended("web", "cri://web", second(5)), ended("late", "", metav1.Time{}), done},
 			},
 		},
-		"not initialized: what waits has not run": {
+		"not initialized: waiting containers have not run": {
 			root: corev1.PodStatus{
 				Phase:                 corev1.PodPending,
 				Conditions:            []corev1.PodCondition{cond(corev1.PodInitialized, "False", 2), cond(corev1.PodReady, "False", 3)},
@@ -352,7 +352,7 @@ func TestFailedPodStatus(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			// Written with a time, it is the end, and stays it.
+			// Once written with a time, the status is final and does not change.
 			own := root.Status.QOSClass
 			root.Status = Dated(got, second(99))
 			root.Status.QOSClass = own
@@ -404,8 +404,8 @@ func TestStatusApply(t *testing.T) {
 	}
 }
 
-// A hostile member says anything, of any size: what the host shows is small,
-// plain, and something that its API server takes (I8).
+// A hostile member reports anything, of any size. The mirrored status is small and plain, and
+// the host's API server accepts it (I8).
 func TestHostilePodStatus(t *testing.T) {
 	root := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
 	anyAddress := mirror.Member{PodCIDRs: sanitize.AllPodCIDRs}

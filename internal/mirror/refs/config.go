@@ -12,14 +12,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// copyMeta is the metadata of the copy of a ConfigMap or Secret, without its origin.
+// copyMeta returns the metadata of the copy of a ConfigMap or Secret, without its origin.
 func copyMeta(root metav1.ObjectMeta, copies mirror.Copies) metav1.ObjectMeta {
 	meta := fields.LeafMeta(root)
 	meta.Name = copies.Name(root.Name)
 	return meta
 }
 
-// TranslateConfigMap is the copy of a root ConfigMap, origin included.
+// TranslateConfigMap returns the copy of a root ConfigMap, including its origin.
 func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.ConfigMap {
 	root = root.DeepCopy()
 	leaf := &corev1.ConfigMap{
@@ -32,7 +32,7 @@ func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.Co
 	return leaf
 }
 
-// TranslateSecret is the copy of a root Secret, origin included. The error, if any,
+// TranslateSecret returns the copy of a root Secret, including its origin. The error, if any,
 // is a *Refusal: credentials for the host's own API server stay in the host.
 func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
@@ -54,29 +54,27 @@ func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret,
 	return leaf, nil
 }
 
-// ConfigDrift reports what a pushed ConfigMap or Secret needs to become its root's
-// current translation.
+// ConfigDrift is what a copied ConfigMap or Secret needs to match its root.
 type ConfigDrift string
 
 const (
-	// ConfigCurrent means nothing.
+	// ConfigCurrent means that it matches.
 	ConfigCurrent ConfigDrift = "Current"
-	// ConfigChanged means that data and immutable have to be written.
+	// ConfigChanged means that data and immutable must be written.
 	ConfigChanged ConfigDrift = "Changed"
-	// ConfigImmutable means that the leaf cannot be changed any more, but has to be deleted
-	// and re-created.
+	// ConfigImmutable means that the leaf is immutable and must be deleted and re-created.
 	ConfigImmutable ConfigDrift = "Immutable"
 )
 
-// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in
-// what Pods see of it.
+// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in the fields that
+// Pods see.
 func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
 	same := equality.Semantic.DeepEqual(want.Data, leaf.Data) && equality.Semantic.DeepEqual(want.BinaryData, leaf.BinaryData)
 	return configDrift(same, want.Immutable, leaf.Immutable)
 }
 
-// SecretDrift compares a leaf Secret with the translation of its root, in what
-// Pods see of it. The type of a Secret is immutable.
+// SecretDrift compares a leaf Secret with the translation of its root, in the fields that Pods
+// see. The type of a Secret is immutable.
 func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
 	if want.Type != leaf.Type {
 		return ConfigImmutable

@@ -17,18 +17,17 @@ const (
 	KindSecret    = "Secret"
 )
 
-// Reference is an object of the Pod's namespace that its leaf needs.
+// Reference is a ConfigMap or Secret of the Pod's namespace that its leaf needs.
 type Reference struct {
 	Kind string
 	Name string
-	// Optional: the Pod also runs without it.
+	// Optional: the Pod can run without it.
 	Optional bool
 }
 
-// Of are the ConfigMaps and Secrets that the leaf of a root Pod needs,
-// each once, by kind and name; one that is needed somewhere and optional
-// elsewhere is needed. What translation drops needs nothing, and the member's
-// own kube-root-ca.crt is not the host's to bring.
+// Of returns the ConfigMaps and Secrets that the leaf of a root Pod needs, each once, by kind
+// and name. An object that is required anywhere is required. It skips references that
+// translation drops, and kube-root-ca.crt, which the member has itself.
 func Of(pod *corev1.Pod) []Reference {
 	r := references{}
 	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
@@ -39,15 +38,15 @@ func Of(pod *corev1.Pod) []Reference {
 	return r.sorted()
 }
 
-// references maps kind and name to whether it is optional.
+// references maps kind and name to whether the reference is optional.
 type references map[[2]string]bool
 
-// visitor is shown the name of a reference, where it stands.
+// visitor receives a pointer to the name of each reference.
 type visitor func(kind string, name *string, optional bool)
 
-// visitReferences shows all names by which a Pod refers to ConfigMaps and Secrets. A name
-// that no object can have is left out: it holds no Pod up and is asked of nobody, and
-// the member's kubelet says what it thinks of it. So is kube-root-ca.crt.
+// visitReferences visits all names by which a Pod refers to ConfigMaps and Secrets. It skips
+// invalid names: they do not delay the Pod, Xylem never looks them up, and the member's kubelet
+// reports them. It also skips kube-root-ca.crt.
 func visitReferences(spec *corev1.PodSpec, visit visitor) {
 	known := func(kind string, name *string, optional bool) {
 		if len(validation.IsDNS1123Subdomain(*name)) == 0 && (kind != KindConfigMap || *name != podspec.RootCAConfigMap) {
@@ -55,7 +54,7 @@ func visitReferences(spec *corev1.PodSpec, visit visitor) {
 		}
 	}
 	for i := range spec.ImagePullSecrets {
-		// The kubelet tries to pull without the missing ones.
+		// The kubelet tries to pull images without missing Secrets.
 		known(KindSecret, &spec.ImagePullSecrets[i].Name, true)
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -64,7 +63,7 @@ func visitReferences(spec *corev1.PodSpec, visit visitor) {
 		}
 	}
 	for i := range spec.EphemeralContainers {
-		// They come later, and hold up no Pod.
+		// Ephemeral containers are added later, and delay no Pod.
 		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { known(kind, name, true) })
 	}
 	for i := range spec.Volumes {
@@ -131,9 +130,8 @@ func (r references) sorted() []Reference {
 
 func isTrue(p *bool) bool { return p != nil && *p }
 
-// PointAt has a translated Pod refer to the copies of what its root refers to. What
-// translation keeps of a Pod never refers to a ConfigMap or Secret of the member's own,
-// but to the CA that each namespace has.
+// PointAt makes a translated Pod refer to the copies of the objects that its root refers to. So
+// the Pod never refers to a ConfigMap or Secret of the member, except kube-root-ca.crt.
 func PointAt(copies mirror.Copies, leaf *corev1.Pod) {
 	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
 }

@@ -82,7 +82,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// PointAt renames each reference, where it stands, and nothing else.
+// PointAt renames each reference in place, and changes nothing else.
 func TestPointAt(t *testing.T) {
 	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	spec := func(name func(string) string) corev1.PodSpec {

@@ -14,10 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// ClaimCondition is the body of a server-side apply that shows a problem as a
-// condition of a root claim's status, or, without one, takes the condition off;
-// nil if the claim shows that already. The condition keeps the time since which
-// it has been there.
+// ClaimCondition returns the body of a server-side apply that reports a problem as a condition
+// of a root claim, or that removes the condition if problem is nil. It returns nil if the
+// claim's condition is current. The condition keeps its transition time.
 func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	if problem != nil {
 		return ClaimStatement(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
@@ -28,7 +27,7 @@ func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{})
 }
 
-// PlacedCondition is ClaimCondition for the Placed condition, which names its reporter.
+// PlacedCondition is ClaimCondition for the Placed condition, which also has its reporter.
 func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
 	switch {
@@ -42,10 +41,9 @@ func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, pro
 	return by.Stamp(claimStatus(root, *claimCondition(root, v1alpha1.ClaimPlaced)))
 }
 
-// ClaimStatement is the body of a server-side apply of a condition of a root
-// claim's status; nil if the claim shows that already. The condition keeps the time
-// since which its status has been the same, and what is waited for: a time that a
-// member is given does not begin with another problem.
+// ClaimStatement returns the body of a server-side apply of a condition of a root claim, or nil
+// if it is current. The transition time stays while status and kind of wait are the same, so
+// another problem of the same kind does not restart a member's timeout.
 func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
 	has := claimCondition(root, kind)
 	if has != nil && has.Status == status && has.Reason == reason && has.Message == message {
@@ -67,8 +65,8 @@ func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeCl
 	}}})
 }
 
-// waitsFor is what is given time by a condition of that reason: a member that fails
-// the claim, one that is away, or nothing.
+// waitsFor returns what a condition with that reason waits for: a member that fails the claim,
+// one that is away, or nothing.
 func waitsFor(reason string) string {
 	switch {
 	case FailsClaim(reason):
@@ -79,7 +77,7 @@ func waitsFor(reason string) string {
 	return ""
 }
 
-// claimCondition of a claim; nil if it has none of that type.
+// claimCondition returns a claim's condition of the type, or nil.
 func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
 	for i := range claim.Status.Conditions {
 		if claim.Status.Conditions[i].Type == kind {
@@ -89,7 +87,7 @@ func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentV
 	return nil
 }
 
-// ClaimProblem is what a False condition of a claim says; nil if there is none.
+// ClaimProblem returns the problem that a False condition of a claim reports, or nil.
 func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *mirror.Refusal {
 	if c := claimCondition(claim, kind); c != nil && c.Status == corev1.ConditionFalse {
 		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
@@ -97,14 +95,14 @@ func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVol
 	return nil
 }
 
-// PromiseKept reports whether a claim says that there is a disk for its promise.
+// PromiseKept reports whether a claim's condition says that its promise has a disk.
 func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 	c := claimCondition(claim, v1alpha1.ClaimPromise)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PushedCondition is the body of a server-side apply of a root Pod's Pushed condition,
-// and, if it is True, of the UID of the leaf that runs.
+// PushedCondition returns the body of a server-side apply of a root Pod's Pushed condition. If
+// it is True, the body has the UID of the running leaf, too.
 func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
 	pushed := by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
@@ -118,7 +116,7 @@ func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.Conditi
 	return pushed
 }
 
-// PodCondition is the body of a server-side apply of one condition of a root Pod.
+// PodCondition returns the body of a server-side apply of one condition of a root Pod.
 func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
 	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(kind), "status": string(status), "reason": reason, "message": message,
@@ -126,7 +124,7 @@ func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.
 	}}})
 }
 
-// PodProblem is what a False condition of a Pod reports; nil if there is none.
+// PodProblem returns the problem that a False condition of a Pod reports, or nil.
 func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
 	if c := podstatus.Condition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
 		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
@@ -134,9 +132,9 @@ func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
 	return nil
 }
 
-// PodPlaceable is the body of a server-side apply that shows a problem as the Placeable
-// condition of a root Pod or, without one, takes the condition off; nil if the Pod shows
-// that already. The condition keeps the time since which its reason has been the same.
+// PodPlaceable returns the body of a server-side apply that reports a problem as the Placeable
+// condition of a root Pod, or that removes the condition if problem is nil. It returns nil if
+// the Pod's condition is current. The transition time stays while the reason is the same.
 func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	has := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPlaceable)
 	switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// FailsClaim reports whether a reason of the Placed condition is such evidence.
+// FailsClaim reports whether a reason of the Placed condition is evidence that the member fails
+// the claim.
 func FailsClaim(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken, v1alpha1.ReasonClassNotFound, v1alpha1.ReasonAttributesClassNotFound, v1alpha1.ReasonAttributesClassMismatch, v1alpha1.ReasonPodRefused, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace,
@@ -24,8 +25,7 @@ func FailsClaim(reason string) bool {
 	}, reason)
 }
 
-// FailedIn is what keeps a claim from its volume by the evidence of one member, and since
-// when; nil if there is none.
+// FailedIn returns why a member fails a claim, and the time since it does, or nil.
 func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Refusal, time.Time) {
 	c := claimCondition(claim, v1alpha1.ClaimPlaced)
 	if c == nil || c.Status != corev1.ConditionFalse || !FailsClaim(c.Reason) || mirror.ReporterOf(claim).ClusterID != clusterID {
@@ -34,32 +34,30 @@ func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Re
 	return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, c.LastTransitionTime.Time
 }
 
-// wordsLimit in bytes of what is shown of a member's own words.
+// wordsLimit is the maximum length, in bytes, of a quoted message of a member.
 const wordsLimit = 400
 
-// eventProvisioningFailed is the reason of the events in which provisioners, and
-// the PV controller, say that a claim's volume could not be created.
+// eventProvisioningFailed is the reason of events in which provisioners and the PV controller
+// report that they could not create a claim's volume.
 const eventProvisioningFailed = "ProvisioningFailed"
 
 // codeExhausted is the gRPC code of a driver that has no capacity.
 const codeExhausted = "ResourceExhausted"
 
-// slow are the codes of answers after which the volume may still be being created, by
-// the same call or an earlier one: those that provisioners take for that (checkError
-// in external-provisioner's pkg/controller). So may it without a code: then the
-// driver was not asked, and an earlier call cannot be excluded. A claim that is taken
-// from such a member would leave a volume that nobody asks for by its name again.
+// slow are the gRPC codes after which an earlier call may still be creating the volume, as
+// provisioners interpret them (checkError in external-provisioner's pkg/controller). The same
+// is true without a code: the driver was not called, and an earlier call cannot be excluded.
+// Reassigning such a claim could leave a volume that no later call refers to.
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 
-// SaysProvisioningFailed reports whether an event of a member says that a volume
-// could not be created for a claim.
+// SaysProvisioningFailed reports whether a member's event says that a claim's volume could not
+// be created.
 func SaysProvisioningFailed(event *corev1.Event) bool {
 	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
 }
 
-// ProvisioningProblem is what a leaf claim's events say against it: the latest of
-// them is heard. That a claim is slow is nothing against it. Nil if there is
-// nothing.
+// ProvisioningProblem returns the problem that the latest event of a leaf claim reports, or
+// nil. Slow provisioning is no problem.
 func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror.Member) *mirror.Refusal {
 	last := lastFailure(leaf, events)
 	if last == nil {
@@ -74,15 +72,15 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot provision the volume", last.Message)
 }
 
-// StillProvisioning reports whether a leaf claim's volume may be being made by a call
-// that was given up: the latest failure leaves that open.
+// StillProvisioning reports whether an abandoned call may still be creating a leaf claim's
+// volume, according to the latest failure.
 func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
 	last := lastFailure(leaf, events)
 	return last != nil && isSlow(last.Message)
 }
 
-// isSlow reports whether a failure leaves open whether the volume is being created. A
-// class that is gone does not: whatever is under way, nobody asks again.
+// isSlow reports whether the volume may still be created after a failure. If the class is gone,
+// no provisioner retries, so it will not.
 func isSlow(message string) bool {
 	return slices.Contains(slow, wording.Code(message)) && !wording.ClassNotFound(message)
 }
@@ -109,7 +107,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 	return seen
 }
 
-// Advice is what users can do about what a member reports; empty if the message has it.
+// Advice returns what users can do about a problem, or "" if its message says so.
 func Advice(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonOutOfSpace:
@@ -122,9 +120,8 @@ func Advice(reason string) string {
 	return ""
 }
 
-// ConsumerProblem is why a claim's consumer does not run in the member, by its
-// counterpart there, nil for absent, and by what its own condition says of that.
-// Nil if nothing is known against it.
+// ConsumerProblem returns why a claim's consumer does not run in the member, or nil if no
+// reason is known. leaf is its leaf Pod, which may be nil.
 func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	if leaf == nil {
 		pushed := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPushed)
@@ -135,7 +132,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: fmt.Sprintf("Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))}
 	}
 	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
-	// A node that is nominated is one that the scheduler has found since.
+	// With a nominated node, the scheduler has found a node since.
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable ||
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil
@@ -143,7 +140,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
 }
 
-// says is what a member says in its own words, after whose they are.
+// says returns a problem with the member's own message, introduced by the member's name.
 func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))}
 }

@@ -40,21 +40,21 @@ func TestProvisioningProblem(t *testing.T) {
 		events []corev1.Event
 		want   *mirror.Refusal
 	}{
-		"nothing said":         {},
-		"the driver's error":   {[]corev1.Event{event(rpc("Internal"), 0)}, failed(rpc("Internal"))},
-		"nobody is there":      {[]corev1.Event{event(rpc("Unavailable"), 0)}, nil},
-		"too large":            {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
-		"no code":              {[]corev1.Event{event("no connection to the driver", 0)}, nil},
-		"no such class":        {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
-		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
-		"slow":                 {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
-		"slow, in progress":    {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
-		"slow by now":          {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
-		"slow, then an error":  {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
-		"an earlier leaf's":    {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
-		"another reason":       {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
-		"another kind":         {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" })}, nil},
-		"what a terminal does": {[]corev1.Event{event("\x1b[2Jcode = Internal", 0)}, failed("[2Jcode = Internal")},
+		"no event":                  {},
+		"the driver's error":        {[]corev1.Event{event(rpc("Internal"), 0)}, failed(rpc("Internal"))},
+		"the driver is unavailable": {[]corev1.Event{event(rpc("Unavailable"), 0)}, nil},
+		"too large":                 {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
+		"no code":                   {[]corev1.Event{event("no connection to the driver", 0)}, nil},
+		"no such class":             {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
+		"out of space":              {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
+		"slow":                      {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
+		"slow, in progress":         {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
+		"slow by now":               {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
+		"slow, then an error":       {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
+		"an earlier leaf's":         {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
+		"another reason":            {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
+		"another kind":              {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" })}, nil},
+		"control characters":        {[]corev1.Event{event("\x1b[2Jcode = Internal", 0)}, failed("[2Jcode = Internal")},
 		"events of the new style": {[]corev1.Event{
 			event(rpc("Internal"), 0),
 			event(rpc("NotFound"), 0, func(e *corev1.Event) {
@@ -97,7 +97,7 @@ func TestConsumerProblem(t *testing.T) {
 		root, leaf *corev1.Pod
 		want       string
 	}{
-		"no leaf, nothing said":   {root: &corev1.Pod{}},
+		"no leaf, no condition":   {root: &corev1.Pod{}},
 		"no node for it":          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
 		"a node is about to be":   {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
 		"it has one":              {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},

@@ -15,44 +15,44 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Tried is what a root claim's annotation AnnotationTried says of the members that
-// failed to meet it. A round ends when no member is left to try; the next begins
-// after a pause.
+// Tried is the content of a root claim's annotation AnnotationTried: the members that failed to
+// satisfy the claim. A round ends when no member is left to try. The next one begins after a
+// pause.
 type Tried struct {
-	// Rounds that have ended.
+	// Rounds is the number of rounds that have ended.
 	Rounds int `json:"rounds,omitempty"`
-	// Moved is when the claim was last sent to another member, or given back to the
-	// scheduler; in seconds since 1970.
+	// Moved is when the claim was last reassigned to another member, or returned to the scheduler,
+	// in seconds since 1970.
 	Moved int64 `json:"moved,omitempty"`
-	// Until is when the pause after the last round ends; 0 while a round lasts.
+	// Until is when the pause after the last round ends, or 0 during a round.
 	Until int64 `json:"until,omitempty"`
-	// Members that failed in this round, or in the one that ended last.
+	// Members that failed in this round or, during a pause, in the last one.
 	Members []TriedMember `json:"members,omitempty"`
 }
 
-// TriedMember is a member that failed to meet a claim.
+// TriedMember is a member that failed to satisfy a claim.
 type TriedMember struct {
-	// Cluster is its identity, Name its registration's.
+	// Cluster is its cluster ID, and Name its registration's name.
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	// Reason of the claim's Placed condition, and what it said, cut.
+	// Reason and message of the claim's Placed condition, truncated.
 	Reason string `json:"reason"`
 	Words  string `json:"words"`
 }
 
 const (
-	// triedWords in bytes are kept of what one member said, triedMembers of them: an
-	// object's annotations have 256 KiB together.
+	// triedWords is the maximum length, in bytes, of a member's message, and triedMembers the
+	// maximum number of members. An object's annotations may have 256 KiB together.
 	triedWords   = 200
 	triedMembers = 100
-	// longestPause between two rounds.
+	// longestPause is the maximum pause between two rounds.
 	longestPause = 30 * time.Minute
-	// triedBefore separates, in the Placed condition's message, what its member reports
-	// from what others reported before.
+	// triedBefore separates, in the Placed condition's message, the member's problem from those of
+	// members that were tried before.
 	triedBefore = ". Tried before: "
 )
 
-// TriedOf reads a root claim's annotation; one that does not parse is empty.
+// TriedOf reads a root claim's annotation. An invalid one counts as empty.
 func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 	var t Tried
 	if err := json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationTried]), &t); err != nil {
@@ -61,7 +61,7 @@ func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 	return t
 }
 
-// Annotation is the value that says so.
+// Annotation returns the value of the annotation.
 func (t Tried) Annotation() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -75,7 +75,7 @@ func (t Tried) Has(clusterID string) bool {
 	return slices.ContainsFunc(t.Members, func(m TriedMember) bool { return m.Cluster == clusterID })
 }
 
-// With is what was tried, this member too.
+// With adds a member that failed.
 func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
 	words, _, _ := strings.Cut(problem.Message, triedBefore)
 	if advice := Advice(problem.Reason); advice != "" {
@@ -90,8 +90,8 @@ func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
 	return t
 }
 
-// Begin is what was tried in the round that lasts at the given time: nothing yet
-// if the pause after the last one is over.
+// Begin returns t for the given time, without members once the pause after the last round is
+// over.
 func (t Tried) Begin(now time.Time) Tried {
 	if t.Until != 0 && now.Unix() >= t.Until {
 		t.Until, t.Members = 0, nil
@@ -99,8 +99,8 @@ func (t Tried) Begin(now time.Time) Tried {
 	return t
 }
 
-// End is what was tried when a round ends: the next begins after a pause, which
-// doubles with each round that has failed, from the class's timeout.
+// End returns t after the end of a round. The pause begins with the class's timeout and doubles
+// with each failed round.
 func (t Tried) End(now time.Time, timeout time.Duration) Tried {
 	t.Rounds = min(t.Rounds, math.MaxInt16) + 1
 	pause := timeout
@@ -114,7 +114,7 @@ func (t Tried) End(now time.Time, timeout time.Duration) Tried {
 	return t
 }
 
-// Said are the words of those members, but one.
+// Said returns the messages of all members except one.
 func (t Tried) Said(except string) string {
 	var said []string
 	for _, m := range t.Members {
@@ -125,8 +125,8 @@ func (t Tried) Said(except string) string {
 	return strings.Join(said, "; ")
 }
 
-// AfterOthers is a problem of a member with what others reported before it, and with what
-// users can do.
+// AfterOthers extends a member's problem by those of members that were tried before, and by
+// advice.
 func (t Tried) AfterOthers(problem *mirror.Refusal, m mirror.Member) *mirror.Refusal {
 	if problem == nil {
 		return nil

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// AllPodCIDRs are the prefixes that the word "all" in spec.node.podCIDRs means.
+// AllPodCIDRs are the prefixes that "all" in spec.node.podCIDRs represents.
 var AllPodCIDRs = prefixes("0.0.0.0/0", "::/0")
 
-// MetadataServices are the addresses at which clouds give a machine its credentials, the
-// link-local ones aside: of AWS (all that it reserves, EKS' among it), Google, Oracle,
-// Alibaba, Azure, Scaleway and Akamai. Neither does the manager connect to them, nor does
-// the NetworkPolicy let it, nor do Pods show them.
+// MetadataServices are the addresses, except link-local ones, at which clouds serve a machine's
+// credentials: AWS (all that it reserves, including EKS), Google, Oracle, Alibaba, Azure,
+// Scaleway and Akamai. The manager does not connect to them, the NetworkPolicy denies them, and
+// Pods do not show them.
 var MetadataServices = prefixes(
 	"fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128", "192.0.0.192/32", "100.100.100.200/32", "fd00:100::100:200/128",
 	"168.63.129.16/32", "fd00:42::42/128", "fd00:a9fe:a9fe::1/128",
 )
 
-// specialRanges hold no Pod and no node that others could reach, whatever a member
-// reports: the host's API server rejects a whole EndpointSlice for one of them, and
-// some lead to what is near the client, such as a cloud's metadata service.
+// specialRanges contain no reachable Pod or node, whatever a member reports. The host's API
+// server rejects an EndpointSlice with such an address, and some lead to services near the
+// client, such as a cloud's metadata service.
 var specialRanges = append(prefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",
@@ -33,8 +33,8 @@ func prefixes(cidrs ...string) []netip.Prefix {
 	return parsed
 }
 
-// Address is what a member reports as one, in its usual form; empty if it is none,
-// has a zone, represents an IPv4 address, or is in a special range.
+// Address returns a reported address in canonical form. It returns "" if the address is
+// invalid, has a zone, embeds an IPv4 address, or is in a special range.
 func Address(reported string) string {
 	parsed, err := netip.ParseAddr(reported)
 	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || InAny(parsed, specialRanges) {
@@ -48,6 +48,6 @@ func InAny(address netip.Addr, prefixes []netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// IsIPv4 returns the family of an address that is shown: API servers take a list with one of
-// each at most.
+// IsIPv4 reports whether a mirrored address is IPv4. API servers accept lists with at most one
+// address of each family.
 func IsIPv4(shown string) bool { return netip.MustParseAddr(shown).Is4() }

@@ -12,12 +12,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// All makes everything below p that a member wrote fit to be carried up: texts
-// plain, lists and maps no longer than anybody needs. What an honest member
-// says is not changed by it.
+// All sanitizes everything in the value that p points to, which a member wrote: texts become
+// plain, and lists and maps are truncated. It does not change what an honest member reports.
 func All[T any](p *T) { AllWithin(p, textLimit) }
 
-// AllWithin is bound with another limit in bytes of each text.
+// AllWithin is like All, with another limit in bytes of each text.
 func AllWithin[T any](p *T, limit int) { boundValue(reflect.ValueOf(p).Elem(), limit) }
 
 func boundValue(v reflect.Value, limit int) {
@@ -49,7 +48,7 @@ func boundValue(v reflect.Value, limit int) {
 	}
 }
 
-// boundMap drops the keys that no API server takes, and those that are too many.
+// boundMap drops keys that no API server accepts, and entries above the limit.
 func boundMap(v reflect.Value) {
 	if v.IsNil() || v.Type().Key().Kind() != reflect.String {
 		return
@@ -71,8 +70,8 @@ func boundMap(v reflect.Value) {
 	}
 }
 
-// Amounts is a copy of what a member says there is of each resource, without
-// names that are none and amounts below zero.
+// Amounts returns a copy of a member's resource list without invalid names and negative
+// quantities.
 func Amounts(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil
@@ -86,7 +85,8 @@ func Amounts(list corev1.ResourceList) corev1.ResourceList {
 	return list
 }
 
-// FirstOf each key: API servers take no list with two entries of one.
+// FirstOf returns the first element of each key, because API servers reject lists with
+// duplicates.
 func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
 	seen := map[K]bool{}
 	return slices.DeleteFunc(list, func(entry T) bool {
@@ -97,8 +97,8 @@ func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
 	})
 }
 
-// Capped is what a member reports of each resource, at most what the root asked
-// for: the host's quotas count the larger of the two.
+// Capped limits reported resources to what the root requested, because the host's quotas count
+// the larger of the two.
 func Capped(reported, asked corev1.ResourceList) corev1.ResourceList {
 	if reported == nil {
 		return nil

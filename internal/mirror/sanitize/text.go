@@ -8,22 +8,20 @@ import (
 )
 
 const (
-	// textLimit in bytes of any one string that is carried up from a member: a
-	// kubelet keeps that much of what a container leaves behind
-	// (kubecontainer.MaxContainerTerminationMessageLength), and API servers cut
-	// nothing.
+	// textLimit is the maximum length, in bytes, of a string that is mirrored from a member. A
+	// kubelet keeps that much of a container's termination message
+	// (kubecontainer.MaxContainerTerminationMessageLength), and API servers do not truncate.
 	textLimit = 4096
-	// listLimit of the entries of any one list or map that is carried up: more
-	// than any kubelet or resizer writes.
+	// listLimit is the maximum number of entries of a list or map that is mirrored, more than any
+	// kubelet or resizer writes.
 	listLimit = 256
-	// ellipsis represents what was cut off.
+	// ellipsis replaces truncated text.
 	ellipsis = "…"
 )
 
-// Plain is a text that somebody else wrote, made fit to be shown and stored:
-// valid UTF-8 of so many bytes at most, in whole characters, without what a
-// terminal would obey: control characters (line breaks and tabs excepted) and
-// those that turn the direction of writing.
+// Plain returns a text that somebody else wrote, safe to show and store: valid UTF-8, at most
+// limit bytes of whole characters, without control characters that a terminal would interpret
+// (except line breaks and tabs) or characters that change the writing direction.
 func Plain(text string, limit int) string {
 	long := len(text) > limit
 	if long {
@@ -46,7 +44,7 @@ func Plain(text string, limit int) string {
 	return text
 }
 
-// turns are the characters that change the direction of what follows.
+// turns are the characters that change the writing direction.
 var turns = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
 
 func obeyed(r rune) bool {

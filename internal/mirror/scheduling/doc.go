@@ -1,3 +1,4 @@
 // Package scheduling translates a Pod's scheduling constraints. The host's scheduler has
-// already followed them; the member's scheduler must follow the rest. It is pure.
+// already satisfied some of them; the leaf keeps the rest for the member's scheduler. It is
+// pure.
 package scheduling

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Place translates the fields by which the host's scheduler chose a virtual
-// node into what still has to be chosen within the member.
+// Place removes constraints that the host's scheduler evaluated when it selected the virtual
+// node, and keeps those that the member's scheduler must evaluate.
 func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
 	spec.NodeSelector = memberSelector(spec.NodeSelector)
 	spec.Tolerations = memberTolerations(spec.Tolerations)
@@ -28,9 +28,9 @@ func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
 	}
 }
 
-// everyKubelet are the labels that every kubelet puts on its node and that say
-// nothing about which node it is. A requirement on any other label was spoken
-// to the host's nodes, and met by one of them; the member's need not have it.
+// everyKubelet are the labels that every kubelet sets on its node and that do not identify the
+// node. A requirement on any other label refers to the host's nodes, and the virtual node
+// satisfies it. The member's nodes may lack that label.
 var everyKubelet = []string{corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 
 func memberSelector(selector map[string]string) map[string]string {
@@ -60,8 +60,8 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 	return &member
 }
 
-// requiredTerms are alternatives. One of which nothing is left is satisfied by every
-// node of the member, and with it the whole requirement.
+// requiredTerms translates alternatives. If a term becomes empty, every node of the member
+// satisfies it, and so the whole requirement.
 func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
 	if s == nil {
 		return nil
@@ -78,8 +78,7 @@ func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector
 		terms = append(terms, left)
 	}
 	if len(terms) == 0 {
-		// No alternative speaks of this member: the Pod is here by its nodeName,
-		// and Admit has the say about that.
+		// No term matches this member, so the Pod was bound by its nodeName. Admit decides on that.
 		return nil
 	}
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
@@ -106,9 +105,8 @@ func memberTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	return left
 }
 
-// speaksOf reports whether a term can have been met by this member's virtual
-// node, as far as the labels tell that every virtual node has. (An empty term
-// is satisfied by none.)
+// speaksOf reports whether this member's virtual node may satisfy a term, judging by the labels
+// that every virtual node has. No node satisfies an empty term.
 func speaksOf(term corev1.NodeSelectorTerm, m mirror.Member) bool {
 	if isEmptyTerm(term) {
 		return false
@@ -136,8 +134,8 @@ func isEmptyTerm(t corev1.NodeSelectorTerm) bool {
 	return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
 }
 
-// defaultTolerationSeconds is what admission gives Pods that say nothing of
-// nodes that are not ready or not reachable (kube-apiserver's default).
+// defaultTolerationSeconds is the toleration that admission adds to Pods without one for nodes
+// that are not ready or unreachable (kube-apiserver's default).
 const defaultTolerationSeconds = 300
 
 func memberTolerations(tolerations []corev1.Toleration) []corev1.Toleration {

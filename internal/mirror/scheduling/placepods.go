@@ -7,13 +7,12 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// softWeight is the weight of a required term that became a preferred one: the
-// highest there is, so that the member's scheduler tries hard.
+// softWeight is the weight of a required term that became a preferred one: the maximum.
 const softWeight = 100
 
-// memberSpread translates topology spread constraints. Every node has a host
-// name, so a hard constraint on it stays hard; on another topology, nodes
-// without the label would be ruled out, which may be all of them.
+// memberSpread translates topology spread constraints. Every node has a host name, so hard
+// constraints on it stay hard. On another topology, a hard constraint would exclude nodes
+// without the label, possibly all.
 func memberSpread(constraints []corev1.TopologySpreadConstraint, labels map[string]string) []corev1.TopologySpreadConstraint {
 	var kept []corev1.TopologySpreadConstraint
 	for _, c := range constraints {
@@ -30,8 +29,8 @@ func memberSpread(constraints []corev1.TopologySpreadConstraint, labels map[stri
 	return oncePerTopology(kept)
 }
 
-// oncePerTopology keeps the first of the constraints that softening made the
-// same in topologyKey and whenUnsatisfiable: the API wants that pair unique.
+// oncePerTopology removes duplicates of topologyKey and whenUnsatisfiable, which softening can
+// cause and the API rejects.
 func oncePerTopology(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
 	type pair struct {
 		key  string
@@ -48,8 +47,8 @@ func oncePerTopology(constraints []corev1.TopologySpreadConstraint) []corev1.Top
 	return kept
 }
 
-// memberPodAffinity keeps what every member can meet if any can: co-location
-// by host name. Other required terms become preferred ones.
+// memberPodAffinity keeps required terms that every member can evaluate: co-location by host
+// name. It makes other required terms preferred ones.
 func memberPodAffinity(a *corev1.PodAffinity, labels map[string]string) *corev1.PodAffinity {
 	if a == nil {
 		return nil
@@ -71,8 +70,8 @@ func memberPodAffinity(a *corev1.PodAffinity, labels map[string]string) *corev1.
 	return &member
 }
 
-// memberPodAntiAffinity keeps all but our own topologies: a node without the
-// topology's label never stands against an anti-affinity.
+// memberPodAntiAffinity drops only terms on Xylem's own topologies. A node without the
+// topology's label never violates an anti-affinity.
 func memberPodAntiAffinity(a *corev1.PodAntiAffinity, labels map[string]string) *corev1.PodAntiAffinity {
 	if a == nil {
 		return nil
@@ -87,8 +86,8 @@ func memberPodAntiAffinity(a *corev1.PodAntiAffinity, labels map[string]string) 
 	return &member
 }
 
-// isAnswerable reports whether a member's nodes and namespaces surely have the
-// labels that a term asks about.
+// isAnswerable reports whether a member's nodes and namespaces certainly have the labels that a
+// term refers to.
 func isAnswerable(t corev1.PodAffinityTerm) bool {
 	if t.TopologyKey != corev1.LabelHostname {
 		return false
@@ -136,11 +135,10 @@ func memberPodTerm(t corev1.PodAffinityTerm, labels map[string]string) corev1.Po
 	return t
 }
 
-// withLabelKeys takes matchLabelKeys up into a label selector, as the API
-// server does when it stores a Pod. It did so in the host already (but not for
-// every field in every version), and the member's would do it again: a key that
-// the selector has from the first time is then refused as a duplicate
-// (ValidateMatchLabelKeysAndMismatchLabelKeys).
+// withLabelKeys merges matchLabelKeys into a label selector, as the API server does when it
+// stores a Pod. The host's API server has done so already (not for every field in every
+// version). If the leaf had the keys too, the member's API server would reject them as
+// duplicates (ValidateMatchLabelKeysAndMismatchLabelKeys).
 func withLabelKeys(selector *metav1.LabelSelector, keys []string, op metav1.LabelSelectorOperator, labels map[string]string) *metav1.LabelSelector {
 	if selector == nil || len(keys) == 0 {
 		return selector

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// authConfigMap in kube-system has the CA of client certificates that the host's API
-	// server takes, and presents to kubelets.
+	// authConfigMap in kube-system contains the CA of the client certificates that the host's
+	// API server presents to kubelets.
 	authConfigMap = "extension-apiserver-authentication"
 	authCAKey     = "client-ca-file"
-	// reviewCache is how long an answer of the host about a token or a right counts: what
-	// an admin takes away is gone as soon.
+	// reviewCache is how long a TokenReview or SubjectAccessReview is cached. A revoked right
+	// stops working within this time.
 	reviewCache = 10 * time.Second
-	// reviewTimeout bounds one question.
+	// reviewTimeout bounds one TokenReview.
 	reviewTimeout = 5 * time.Second
 )
 
@@ -35,18 +35,19 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Delegated are an authenticator and an authorizer that ask the host, as kubelets' do, and
-// what has to run for them: it follows the CA of client certificates.
+// Delegated returns an authenticator and an authorizer that delegate to the host, as a
+// kubelet's do. The returned function watches the CA of client certificates and must run for
+// them to work.
 func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorizer, func(context.Context), error) {
 	host, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("make a client of the host for authentication: %w", err)
+		return nil, nil, nil, fmt.Errorf("create a client of the host for authentication: %w", err)
 	}
 	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("node-api", metav1.NamespaceSystem, authConfigMap, authCAKey, host)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("follow the CA of client certificates: %w", err)
+		return nil, nil, nil, fmt.Errorf("watch the CA of client certificates: %w", err)
 	}
-	// A failed question is asked once more, and not for as long as users wait.
+	// Retry a failed review only once, because a user is waiting.
 	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 2}
 	authentication := authenticatorfactory.DelegatingAuthenticatorConfig{
 		Anonymous:                          &apiserver.AnonymousAuthConfig{Enabled: false},
@@ -58,7 +59,7 @@ func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorize
 	}
 	authenticates, _, err := authentication.New()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("make the authenticator: %w", err)
+		return nil, nil, nil, fmt.Errorf("create the authenticator: %w", err)
 	}
 	authorization := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: host.AuthorizationV1(),
@@ -68,7 +69,7 @@ func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorize
 	}
 	authorizes, err := authorization.New()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("make the authorizer: %w", err)
+		return nil, nil, nil, fmt.Errorf("create the authorizer: %w", err)
 	}
 	return authenticates, authorizes, func(ctx context.Context) { ca.Run(ctx, 1) }, nil
 }

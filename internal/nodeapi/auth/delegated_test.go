@@ -57,7 +57,8 @@ func (a *authority) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
-// request by a user with a certificate of the authority, good for an extended usage.
+// request returns a request with a client certificate of the user, valid for the given
+// extended key usage.
 func (a *authority) request(t *testing.T, user string, usage x509.ExtKeyUsage) *http.Request {
 	t.Helper()
 	template := &x509.Certificate{
@@ -77,7 +78,7 @@ func (a *authority) request(t *testing.T, user string, usage x509.ExtKeyUsage) *
 	return r
 }
 
-// reviewer is a host's API server, as far as the endpoint asks it.
+// reviewer is a host's API server that answers reviews and serves the ConfigMap of the CA.
 type reviewer struct {
 	configMap corev1.ConfigMap
 	changes   chan corev1.ConfigMap
@@ -102,7 +103,7 @@ func (h *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(review)
 	case r.URL.Query().Get("watch") != "":
 		if r.URL.Query().Get("sendInitialEvents") != "" {
-			w.WriteHeader(http.StatusUnprocessableEntity) // list it
+			w.WriteHeader(http.StatusUnprocessableEntity) // make the client fall back to a list
 			answer(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 			return
 		}
@@ -160,9 +161,9 @@ func TestDelegated(t *testing.T) {
 		t.Error("a serving certificate is accepted from a client")
 	}
 	h.changes <- configMap("2", second.pem())
-	await("a CA that was rotated is not accepted", func() bool { return known(second) })
+	await("the new CA is not accepted", func() bool { return known(second) })
 	if known(first) {
-		t.Error("a CA that was taken off is accepted")
+		t.Error("a CA that was removed is accepted")
 	}
 
 	for token, want := range map[string]bool{"good": true, "bad": false, "": false} {
@@ -175,7 +176,7 @@ func TestDelegated(t *testing.T) {
 			t.Errorf("token %q: %v", token, ok)
 		}
 		if ok && r.Header.Get("Authorization") != "" {
-			t.Error("the token stays in the request")
+			t.Error("the token is still in the request")
 		}
 	}
 
@@ -185,17 +186,17 @@ func TestDelegated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !g.May(ctx, response.User, "create", "proxy", "kosmos-one") {
-		t.Error("what the host allows is refused")
+		t.Error("a request that the host allows is refused")
 	}
 	asked := (<-h.asked).ResourceAttributes
 	if asked.Verb != "create" || asked.Resource != "nodes" || asked.Subresource != "proxy" || asked.Name != "kosmos-one" {
-		t.Errorf("the host was asked %v", asked)
+		t.Errorf("the host reviewed %v", asked)
 	}
 	other, _, err := authenticates.AuthenticateRequest(second.request(t, "somebody", x509.ExtKeyUsageClientAuth))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if g.May(ctx, other.User, "get", "proxy", "kosmos-one") {
-		t.Error("what the host refuses is allowed")
+		t.Error("a request that the host refuses is allowed")
 	}
 }

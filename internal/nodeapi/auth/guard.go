@@ -12,33 +12,34 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// Guard decides who may ask, and what.
+// Guard authenticates and authorizes requests.
 type Guard struct {
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 	Log           logr.Logger
 }
 
-// Authenticate a request. It removes the credentials from the request's header.
+// Authenticate returns the user of a request. It removes the credentials from the request
+// header.
 func (g *Guard) Authenticate(r *http.Request) (user.Info, *failure.Failure) {
 	response, ok, err := g.Authenticator.AuthenticateRequest(r)
 	if err != nil || !ok || response.User.GetName() == user.Anonymous {
 		if err != nil {
-			g.Log.V(1).Info("a request was not authenticated", "peer", r.RemoteAddr, "cause", err.Error())
+			g.Log.V(1).Info("could not authenticate a request", "peer", r.RemoteAddr, "cause", err.Error())
 		}
 		return nil, failure.ErrUnauthenticated
 	}
 	return response.User, nil
 }
 
-// May reports whether the host lets somebody use a subresource of a node, or of all nodes
-// if the name is empty. No answer is a no.
+// May reports whether the host allows a user to access a subresource of a node, or of all
+// nodes if the name is empty. It returns false if the host does not respond.
 func (g *Guard) May(ctx context.Context, who user.Info, verb, subresource, node string) bool {
 	decision, _, err := g.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,
 	})
 	if err != nil {
-		g.Log.Info("a request was not authorized, for the host did not answer", "user", who.GetName(), "cause", err.Error())
+		g.Log.Info("denied a request because its SubjectAccessReview failed", "user", who.GetName(), "cause", err.Error())
 	}
 	return err == nil && decision == authorizer.DecisionAllow
 }

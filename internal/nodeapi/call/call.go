@@ -12,17 +12,17 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// Call is a request, as far as it names a container and what is wanted of it.
+// Call is a parsed kubelet request: the container it addresses and the operation.
 type Call struct {
-	// Subresource of Pods in the member's API: log, exec, attach or portforward.
+	// Subresource of the Pod in the member's API: log, exec, attach or portforward.
 	Subresource string
 	Pod         types.NamespacedName
 	Container   string // empty for port-forward
-	// Query for the member's API.
+	// Query of the request to the member's API.
 	Query url.Values
 }
 
-// Subresources of Pods that are streamed.
+// Subresources of Pods that the manager serves.
 const (
 	Log         = "log"
 	Exec        = "exec"
@@ -30,17 +30,17 @@ const (
 	PortForward = "portforward"
 )
 
-// routes map the first part of a kubelet's paths to what it is of Pods.
+// routes maps the first segment of a kubelet path to the subresource of Pods.
 var routes = map[string]string{
 	"containerLogs": Log, "exec": Exec, "attach": Attach, "portForward": PortForward,
 }
 
-// Streams reports whether the call is upgraded to a stream in both directions.
+// Streams reports whether the call is upgraded to a bidirectional stream.
 func (c Call) Streams() bool { return c.Subresource != "" && c.Subresource != Log }
 
-// Verb that a caller needs on the node's proxy, and the Link's account on the subresource
-// in the member. A kubelet goes by the method, which lets
-// who may "get" exec by WebSocket; here whatever is not only read takes "create".
+// Verb is the verb that the caller needs on nodes/proxy in the host, and the Link's account
+// on the subresource in the member. A kubelet derives the verb from the HTTP method, so a
+// user with "get" can exec over WebSocket there. Here every call except logs needs "create".
 func (c Call) Verb() string {
 	if c.Streams() {
 		return "create"
@@ -48,12 +48,12 @@ func (c Call) Verb() string {
 	return "get"
 }
 
-// Parse reads a request as the host's API server sends it. Names are held to what
-// Kubernetes allows, so none of them can lead elsewhere in the member's API.
+// Parse parses a request of the host's API server. It rejects names that Kubernetes does not
+// allow, so that no name can change the path in the member's API.
 func Parse(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return Call{}, failure.NoPath("virtual nodes serve no metrics but those of resources (/metrics/resource/NODE). Check the path")
+		return Call{}, failure.NoPath("virtual nodes serve resource metrics only, at /metrics/resource/NODE. Check the path")
 	}
 	subresource, known := routes[parts[0]]
 	want := 4
@@ -88,25 +88,25 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 	return c, nil
 }
 
-// allows reports what is wrong with the method of a request, or the lack of an upgrade.
+// allows returns a failure if the method is wrong or the request lacks an upgrade.
 func (c Call) allows(r *http.Request) *failure.Failure {
 	switch {
 	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
 		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use kubectl"}
 	case c.Streams() && !httpstream.IsUpgradeRequest(r):
-		return failure.BadRequest("%s needs a connection that is upgraded to SPDY or WebSocket, and the request asks for no upgrade. Check whether a proxy on the way removes the headers Connection and Upgrade", c.Subresource)
+		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, and the request does not ask for an upgrade. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
 	}
 	return nil
 }
 
-// logParameters have the same names in a kubelet's and in the API server's paths.
+// logParameters have the same names in the kubelet's API and the API server's.
 var logParameters = []string{"follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "tailLines", "limitBytes", "stream"}
 
-// streamParameters map a kubelet's names to the API server's.
+// streamParameters maps the kubelet's names to the API server's.
 var streamParameters = map[string]string{"input": "stdin", "output": "stdout", "error": "stderr", "tty": "tty"}
 
-// translate the query of a kubelet's path to that of the member's API. What is not known
-// is left out.
+// translate translates the query of a kubelet path to the member's API. It drops unknown
+// parameters.
 func (c Call) translate(from url.Values) url.Values {
 	to := url.Values{}
 	if c.Container != "" {
@@ -121,7 +121,7 @@ func (c Call) translate(from url.Values) url.Values {
 		}
 	case Exec, Attach:
 		for kubelets, name := range streamParameters {
-			// What is not asked for has to be said: stdout and stderr default to true.
+			// stdout and stderr default to true, so set them to false explicitly.
 			to.Set(name, map[bool]string{true: "true", false: "false"}[from.Get(kubelets) == "1"])
 		}
 		if c.Subresource == Exec {
@@ -135,17 +135,18 @@ func (c Call) translate(from url.Values) url.Values {
 	return to
 }
 
-// forwarded are the headers that a request to the member keeps: those of the upgrade.
-// Whoever asks here, the member gets no credentials, cookies or addresses of theirs.
+// forwarded lists the upgrade headers, which are the only headers that Xylem passes to the
+// member. The member does not see the caller's credentials, cookies or addresses.
 var forwarded = []string{
 	"Connection", "Upgrade", "X-Stream-Protocol-Version",
 	"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions",
 }
 
-// bearerProtocol starts the WebSocket subprotocol by which browsers send tokens.
+// bearerProtocol is the prefix of the WebSocket subprotocol in which browsers send a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a prefix
 
-// Headers of the request to the member. Logs are never upgraded.
+// Headers returns the headers of the request to the member. Requests for logs are never
+// upgraded.
 func (c Call) Headers(from http.Header) http.Header {
 	to := http.Header{"Accept": {"application/json, */*"}}
 	if !c.Streams() {

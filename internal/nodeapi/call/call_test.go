@@ -24,17 +24,17 @@ func TestParse(t *testing.T) {
 			Call{Log, pod, "app", url.Values{"container": {"app"}, "follow": {"true"}, "tailLines": {"5"}, "stream": {"Stdout"}}}, 0},
 		"exec": {http.MethodPost, "/exec/shop/web-0/app?input=1&output=1&tty=1&command=sh&command=-c&command=a%26b", false,
 			Call{Exec, pod, "app", url.Values{"container": {"app"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"false"}, "tty": {"true"}, "command": {"sh", "-c", "a&b"}}}, 0},
-		"exec takes the API server's names for nothing": {http.MethodPost, "/exec/shop/web-0/app?stdin=true&container=other", false,
+		"exec ignores the API server's parameter names": {http.MethodPost, "/exec/shop/web-0/app?stdin=true&container=other", false,
 			Call{Exec, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"false"}, "stderr": {"false"}, "tty": {"false"}, "command": nil}}, 0},
 		"attach": {http.MethodPost, "/attach/shop/web-0/app?output=1&error=1&command=x", false,
 			Call{Attach, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"true"}, "stderr": {"true"}, "tty": {"false"}}}, 0},
 		"port-forward":                {http.MethodPost, "/portForward/shop/web-0?port=80,443", false, Call{PortForward, pod, "", url.Values{"ports": {"80", "443"}}}, 0},
 		"port-forward without a port": {http.MethodPost, "/portForward/shop/web-0", false, Call{PortForward, pod, "", url.Values{}}, 0},
 		"exec without an upgrade":     {http.MethodPost, "/exec/shop/web-0/app", true, Call{}, http.StatusBadRequest},
-		"exec by another method":      {http.MethodPut, "/exec/shop/web-0/app", false, Call{}, http.StatusMethodNotAllowed},
-		"logs by another method":      {http.MethodPost, "/containerLogs/shop/web-0/app", true, Call{}, http.StatusMethodNotAllowed},
-		"nothing":                     {http.MethodGet, "/", true, Call{}, http.StatusNotFound},
-		"another of a kubelet's":      {http.MethodPost, "/run/shop/web-0/app", false, Call{}, http.StatusNotFound},
+		"exec with another method":    {http.MethodPut, "/exec/shop/web-0/app", false, Call{}, http.StatusMethodNotAllowed},
+		"logs with another method":    {http.MethodPost, "/containerLogs/shop/web-0/app", true, Call{}, http.StatusMethodNotAllowed},
+		"the root path":               {http.MethodGet, "/", true, Call{}, http.StatusNotFound},
+		"another path of kubelets":    {http.MethodPost, "/run/shop/web-0/app", false, Call{}, http.StatusNotFound},
 		"pods":                        {http.MethodGet, "/pods", true, Call{}, http.StatusNotFound},
 		"too short":                   {http.MethodPost, "/exec/shop/web-0", false, Call{}, http.StatusNotFound},
 		"too long":                    {http.MethodPost, "/exec/shop/web-0/app/more", false, Call{}, http.StatusNotFound},
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		"a line break":                {http.MethodGet, "/containerLogs/shop/web-0%0d%0ax/app", true, Call{}, http.StatusNotFound},
 		"upper case":                  {http.MethodGet, "/containerLogs/Shop/web-0/app", true, Call{}, http.StatusBadRequest},
 		"a long container":            {http.MethodGet, "/containerLogs/shop/web-0/" + long, true, Call{}, http.StatusBadRequest},
-		"a query that is none":        {http.MethodGet, "/containerLogs/shop/web-0/app?a=%zz", true, Call{}, http.StatusBadRequest},
+		"an invalid query":            {http.MethodGet, "/containerLogs/shop/web-0/app?a=%zz", true, Call{}, http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(tc.method, "https://10.0.0.1:10250"+tc.target, nil)
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Credentials of whoever asks, and what says who they are, do not reach the member.
+// The caller's credentials and identity do not reach the member.
 func TestHeadersLeaveCredentialsOut(t *testing.T) {
 	from := http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Key": {"k"}, "Sec-Websocket-Version": {"13"},

@@ -12,54 +12,54 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Failure is why a request gets no stream. Its message is one line, which kubectl
-// prints: what happened: why. What to do.
+// Failure is the error response to a request that does not get a stream. kubectl prints its
+// message, one line of the form "what happened: why. What to do."
 type Failure struct {
 	Code    int
 	Message string
-	// Exact: the status is that also for logs.
+	// Exact sends Code unchanged in responses to requests for logs.
 	Exact bool
 }
 
 // Error implements error.
 func (f *Failure) Error() string { return f.Message }
 
-// NotFound is for what is not there.
+// NotFound reports that an object does not exist.
 func NotFound(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-// NoPath is for a request that is not about a Pod.
+// NoPath reports a path that does not belong to a Pod.
 func NoPath(message string) *Failure {
 	return &Failure{Code: http.StatusNotFound, Message: message, Exact: true}
 }
 
-// BadRequest is for a request that cannot be met as it is.
+// BadRequest reports a request that cannot succeed in this form.
 func BadRequest(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forbidden is for what the caller, or Xylem in a member, may not do.
+// Forbidden reports a right that the caller, or Xylem in a member, lacks.
 func Forbidden(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
 }
 
-// Unavailable is for what may work later.
+// Unavailable reports a failure that a retry may fix.
 func Unavailable(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusServiceUnavailable, Message: fmt.Sprintf(format, args...)}
 }
 
 var (
-	// ErrUnauthenticated is for who shows no valid credentials.
+	// ErrUnauthenticated reports that the caller has no valid credentials.
 	ErrUnauthenticated = &Failure{Code: http.StatusUnauthorized, Message: "Unauthorized"}
-	// ErrUnauthorized is the same whether or not there is such a Pod or node.
+	// ErrUnauthorized does not reveal whether the Pod or node exists.
 	ErrUnauthorized = Forbidden("Forbidden: the request needs nodes/proxy of the Pod's node. Ask an admin of the host cluster")
 )
 
-// messageLimit in bytes of a message.
+// messageLimit is the maximum size of a message in bytes.
 const messageLimit = 2 << 10
 
-// reasons by status code, of the Status that streams are answered with.
+// reasons maps an HTTP status to the reason in the Status object.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest:         metav1.StatusReasonBadRequest,
 	http.StatusUnauthorized:       metav1.StatusReasonUnauthorized,
@@ -71,7 +71,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:     metav1.StatusReasonTimeout,
 }
 
-// Status is the failure as the API has it, which kubectl prints as one line.
+// Status returns the failure as a JSON Status object, which kubectl prints as one line.
 func (f *Failure) Status() []byte {
 	reason, known := reasons[f.Code]
 	if !known {
@@ -81,21 +81,21 @@ func (f *Failure) Status() []byte {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Code: int32(f.Code), Reason: reason, Message: f.Line(), //nolint:gosec // an HTTP status
 	})
-	if err != nil { // strings and numbers
+	if err != nil { // cannot happen: it has only strings and numbers
 		return []byte(f.Line())
 	}
 	return content
 }
 
-// Line is the message without what could break or repaint a terminal's line.
+// Line returns the message without characters that could break or repaint a terminal line.
 func (f *Failure) Line() string {
 	return lineBreaks.Replace(sanitize.Plain(f.Message, messageLimit))
 }
 
 var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
 
-// logCode is the status of the answer to a request for logs. The API server repeats the
-// text of an answer 400 and 500, and replaces that of most others by its own.
+// logCode is the status of the response to a request for logs. The API server repeats the
+// text of a 400 or 500 response and replaces the text of most others.
 func (f *Failure) logCode() int {
 	switch {
 	case f.Exact, f.Code == http.StatusUnauthorized, f.Code == http.StatusForbidden:
@@ -108,8 +108,8 @@ func (f *Failure) logCode() int {
 	return f.Code
 }
 
-// Write the failure as the answer to a request: as a Status for what is upgraded, since
-// that is what clients of streams look for, and as plain text, as kubelets do, for logs.
+// Write writes the failure as the response. Upgraded requests get a Status object, which
+// stream clients expect. Requests for logs get plain text, as from a kubelet.
 func (f *Failure) Write(w http.ResponseWriter, streams bool) {
 	if told, ok := w.(interface{ Refused(why string) }); ok {
 		told.Refused(f.Line())
@@ -129,7 +129,7 @@ func (f *Failure) Write(w http.ResponseWriter, streams bool) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// Answered is the failure that an answer of a member says, without the token.
+// Answered returns the failure that a member's response reports, with the token masked.
 func Answered(registration, token string, code int, body []byte) *Failure {
 	var status metav1.Status
 	message := string(body)
@@ -143,12 +143,12 @@ func Answered(registration, token string, code int, body []byte) *Failure {
 		message = http.StatusText(code)
 	}
 	if code < http.StatusBadRequest {
-		return &Failure{Code: http.StatusBadGateway, Message: fmt.Sprintf("member %q answers with the unexpected status %d: something that is no API server may answer for it. Check the server in its kubeconfig", registration, code)}
+		return &Failure{Code: http.StatusBadGateway, Message: fmt.Sprintf("member %q responds with the unexpected status %d: its address may not be an API server. Check the server in its kubeconfig", registration, code)}
 	}
 	return &Failure{Code: code, Message: fmt.Sprintf("member %q: %s", registration, message)}
 }
 
-// TooMany is for a limit that is reached.
+// TooMany reports that a limit is reached.
 func TooMany(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusTooManyRequests, Message: fmt.Sprintf(format, args...)}
 }

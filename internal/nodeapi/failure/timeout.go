@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// SetupTimeout bounds everything until a member begins to answer; users wait for it.
+// SetupTimeout bounds the time until a member begins to respond, because a user is waiting.
 const SetupTimeout = 25 * time.Second
 
-// ErrSetupTimeout is the cause of a context's end after SetupTimeout.
-var ErrSetupTimeout = errors.New("no answer in time")
+// ErrSetupTimeout is the cause of a context that SetupTimeout canceled.
+var ErrSetupTimeout = errors.New("the member did not respond in time")
 
-// Slow is what to answer after a failure: that the time was up, if it was.
+// Slow returns a timeout failure if SetupTimeout canceled the context, and failed otherwise.
 func Slow(ctx context.Context, failed *Failure) *Failure {
 	if errors.Is(context.Cause(ctx), ErrSetupTimeout) {
-		return &Failure{Code: http.StatusGatewayTimeout, Message: fmt.Sprintf("no answer within %s. %s", SetupTimeout, failed.Message)}
+		return &Failure{Code: http.StatusGatewayTimeout, Message: fmt.Sprintf("no response within %s: %s", SetupTimeout, failed.Message)}
 	}
 	return failed
 }

@@ -23,33 +23,35 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Target is where a call leads.
+// Target is the Pod or node that a call addresses.
 type Target struct {
 	Root *corev1.Pod
-	// Node and Registration by name, for the audit line too.
+	// Node and Registration are names, which the audit log reports too.
 	Node, Registration string
-	// Up is the member's link; the caller of Reach calls Leave, if it is not nil.
+	// Up is the member's link. If it is not nil, the caller of Reach or Link calls Leave.
 	Up *Upstream
 }
 
-// Finder finds the leaves of calls.
+// Finder finds the leaf that a call addresses.
 type Finder struct {
 	// HostID is the host's cluster ID.
 	HostID string
-	// Host is the host's cache of Nodes; HostLive bypasses it.
+	// Host is the host's cache of Nodes. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// State of a registration's member; false if this process knows nothing of it.
+	// State returns the state of a registration's member, or false if this process does not
+	// know it.
 	State func(registration string) (fleet.State, bool)
-	// Leads reports whether this replica leads; Leader names the one that does.
+	// Leads reports whether this replica is the leader. Leader returns the leader's name.
 	Leads  func() bool
 	Leader func(context.Context) (string, error)
-	// May reports whether somebody may use a subresource of a node.
+	// May reports whether the user may access a subresource of a node.
 	May func(ctx context.Context, who user.Info, verb, subresource, node string) bool
-	// Links to the members.
+	// Links are the links to the members.
 	Links Links
 }
 
-// Reach finds the leaf of a call, if the caller may and the leaf is the root's.
+// Reach finds the leaf of a call. It fails if the caller lacks the right or the leaf does not
+// belong to the root.
 func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
 	var err error
 	if t.Root, err = index.Find[corev1.Pod](ctx, f.HostLive, c.Pod); err != nil {
@@ -70,7 +72,7 @@ func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Targe
 	return f.leaf(ctx, c, t)
 }
 
-// Link finds the link of a virtual node, which the caller may ask about.
+// Link finds the link of a virtual node. It does not check the caller's rights.
 func (f *Finder) Link(ctx context.Context, t *Target) *failure.Failure {
 	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
 	switch {
@@ -83,7 +85,7 @@ func (f *Finder) Link(ctx context.Context, t *Target) *failure.Failure {
 	return f.enter(ctx, t)
 }
 
-// enter the link of the target's node.
+// enter enters the link of the target's node.
 func (f *Finder) enter(ctx context.Context, t *Target) *failure.Failure {
 	if t.Up = f.Links.Enter(t.Node); t.Up == nil {
 		return f.noLink(ctx, t)
@@ -92,8 +94,8 @@ func (f *Finder) enter(ctx context.Context, t *Target) *failure.Failure {
 	return nil
 }
 
-// Pushed are the leaves of a node's Pods that live under the UID that is recorded on their
-// roots, by name.
+// Pushed returns the leaves of a node's Pods by name. It omits leaves whose UID differs from
+// the one that is recorded on the root.
 func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedName]usage.Leaf, error) {
 	roots, err := index.PodsOnNode(ctx, f.Host, t.Node)
 	if err != nil {
@@ -119,45 +121,45 @@ func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedNam
 	return leaves, nil
 }
 
-// onVirtualNode reports what is wrong with the root or its node.
+// onVirtualNode returns a failure if the root does not exist or is not on a virtual node.
 func (f *Finder) onVirtualNode(ctx context.Context, c call.Call, t *Target) *failure.Failure {
 	switch {
 	case t.Root == nil:
 		return failure.NotFound("there is no Pod %q in the host. Check the name", c.Pod)
 	case t.Node == "":
-		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler waits for its volumes, or for a node that suits it. Run kubectl describe pod", c.Pod)
+		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler waits for its volumes or for a suitable node. Run kubectl describe pod", c.Pod)
 	}
 	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
 	if err != nil {
 		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
 	}
 	if node == nil || !nodes.IsVirtual(node) {
-		return failure.NotFound("Pod %q runs on node %q, which is no virtual node: its own kubelet has to be asked. Check the address in the status of node %[2]q", c.Pod, t.Node)
+		return failure.NotFound("Pod %q runs on node %q, which is not a virtual node: only its kubelet can serve the Pod. Check the address in the status of node %[2]q", c.Pod, t.Node)
 	}
 	t.Registration = node.Labels[v1alpha1.LabelCluster]
 	return nil
 }
 
-// noLink says why there is no link to the member, and who has it.
+// noLink reports why this replica has no link to the member.
 func (f *Finder) noLink(ctx context.Context, t *Target) *failure.Failure {
 	if !f.Leads() {
 		leader, err := f.Leader(ctx)
 		if err != nil || leader == "" {
-			leader = "none at present"
+			leader = "unknown"
 		}
-		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica has it (%s). Try again in some seconds", t.Registration, leader)
+		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica has it (%s). Try again in a few seconds", t.Registration, leader)
 		failed.Exact = true
 		return failed
 	}
-	why := "it is being connected"
+	why := "Xylem is connecting to it"
 	if state, known := f.State(t.Registration); known && state.Problem != nil {
 		why = state.Problem.Message
 	}
 	return failure.Unavailable("member %q is away: %s. Run kubectl describe clusterregistration %[1]s", t.Registration, why)
 }
 
-// leaf reports why the leaf Pod in the member is not the root's; nil if it is. It reads
-// the member live.
+// leaf returns a failure if the Pod in the member is not the leaf of the root, or the account
+// lacks the right. It reads the member live.
 func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Failure {
 	var leaf *corev1.Pod
 	var namespace *corev1.Namespace
@@ -171,7 +173,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 		namespace, err = index.Find[corev1.Namespace](ctx, t.Up.Live, index.Named(c.Pod.Namespace))
 		return err
 	})
-	if c.Streams() { // what a member answers to an upgrade is not looked into
+	if c.Streams() { // logs check the right after a 403 instead
 		group.Go(func() (err error) {
 			allowed, err = t.Up.Streams.May(ctx, c.Verb(), c.Subresource, c.Pod.Namespace)
 			return err
@@ -189,7 +191,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 	return nil
 }
 
-// judge whether a Pod in the member is the leaf of the root. Pure.
+// judge returns a failure if a Pod in the member is not the leaf of the root.
 func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespace) *failure.Failure {
 	root := t.Root
 	pod := root.Namespace + "/" + root.Name
@@ -202,26 +204,26 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	}
 	there := placement.Member{Member: t.Up.Member, Inside: &placement.Inside{Namespace: namespace}}
 	if refusal := there.Answer(placement.Request{Namespace: root.Namespace}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
-		return failure.Forbidden("the namespace of Pod %q is not this host's: %s", pod, refusal.Message)
+		return failure.Forbidden("the namespace of Pod %q does not belong to this host: %s", pod, refusal.Message)
 	}
 	origin, ours := mirror.OriginIn(hostID, leaf)
 	switch {
 	case namespace == nil, !ours, origin != mirror.OriginFor(hostID, root):
-		return failure.Forbidden("member %q has another Pod under the name %q, which Xylem did not create for this one: nothing is asked of it. Have the member's admin remove it, or use another name", t.Registration, pod)
+		return failure.Forbidden("member %q already has a Pod %q: Xylem did not create it for the Pod in the host, and does not access it. Ask the member's admin to delete it, or use another name", t.Registration, pod)
 	case recorded != "" && recorded != string(leaf.UID):
-		return failure.Forbidden("Pod %q was replaced in member %q by one that Xylem did not create (UID %s instead of %s): nothing is asked of it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
+		return failure.Forbidden("Pod %q was replaced in member %q with a Pod that Xylem did not create (UID %s instead of %s): Xylem does not access it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
 	}
 	return nil
 }
 
-// grants are the parts that the member's admin can give, by subresource: the flag of
-// register, and the value of the chart xylem-member.
+// grants maps each subresource to the flag of register and the value of the chart
+// xylem-member with which the member's admin grants it.
 var grants = map[string]struct{ flag, value string }{
 	call.Log: {"--with-logs", "logs.enabled"}, call.Exec: {"--with-exec", "exec.enabled"},
 	call.Attach: {"--with-exec", "exec.enabled"}, call.PortForward: {"--with-exec", "exec.enabled"},
 }
 
-// LacksRight says which right the account lacks in the member, and who can grant it.
+// LacksRight reports which right the account lacks in the member and how to grant it.
 func LacksRight(c call.Call, registration string) *failure.Failure {
 	grant := grants[c.Subresource]
 	return failure.Forbidden("member %q does not let Xylem %s: its account there lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",

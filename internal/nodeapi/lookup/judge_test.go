@@ -28,15 +28,15 @@ func TestJudge(t *testing.T) {
 		"pushed by a version that recorded no UID": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
 			delete(root.Annotations, v1alpha1.AnnotationLeafUID)
 		}, false, 0, ""},
-		"its namespace is going": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
+		"its namespace is terminating": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Status.Phase = corev1.NamespaceTerminating
 		}, false, 0, ""},
 		"not pushed yet": {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
 		"gone":           {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone in member"},
-		"another leaf with the whole stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
+		"another leaf with the same stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.UID = "leaf-2"
 		}, false, http.StatusForbidden, "was replaced"},
-		"a member's own Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
+		"a foreign Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.Labels, leaf.Annotations = nil, nil
 		}, false, http.StatusForbidden, "did not create"},
 		"another host's Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
@@ -45,14 +45,14 @@ func TestJudge(t *testing.T) {
 		"an earlier root's leaf": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
 			root.UID = types.UID("root-2")
 		}, false, http.StatusForbidden, "did not create"},
-		"a namespace of nobody": {func(_, _ *corev1.Pod, ns *corev1.Namespace) { ns.Labels = nil }, false, http.StatusForbidden, "is not this host's"},
+		"an unowned namespace": {func(_, _ *corev1.Pod, ns *corev1.Namespace) { ns.Labels = nil }, false, http.StatusForbidden, "does not belong to this host"},
 		"a namespace of another host (I8)": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Labels[v1alpha1.LabelHost] = "host-2"
-		}, false, http.StatusForbidden, "is not this host's"},
-		"a namespace of the member's own": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
+		}, false, http.StatusForbidden, "does not belong to this host"},
+		"a system namespace of the member": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
 			root.Namespace, leaf.Namespace, ns.Name = "kube-system", "kube-system", "kube-system"
 			mirror.OriginFor(hostID, root).Stamp(leaf)
-		}, false, http.StatusForbidden, "is not this host's"},
+		}, false, http.StatusForbidden, "does not belong to this host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, leaf, namespace := pods()

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
-// Streams are a member's, as member.Streams has them.
+// Streams is the part of member.Streams that this package and its callers use.
 type Streams interface {
 	Location(path ...string) *url.URL
 	Transport() http.RoundTripper
@@ -25,34 +25,35 @@ type Streams interface {
 
 var _ Streams = &member.Streams{}
 
-// Upstream is a member that is linked, as far as streams need it.
+// Upstream is a linked member.
 type Upstream struct {
 	mirror.Member
 	// Live reads the member's API server.
 	Live    client.Reader
 	Streams Streams
-	// Cache of the member has its leaves.
+	// Cache contains the member's leaves.
 	Cache client.Reader
-	// Meter counts what the leaves use.
+	// Meter counts what the leaves consume.
 	Meter usage.Meter
-	// ended ends with the link; requests are those that still run.
+	// ended is done when the link ends. requests counts the requests that are still running.
 	ended    context.Context //nolint:containedctx // of the link, not of a request
 	requests sync.WaitGroup
 }
 
-// Ended ends with the link.
+// Ended returns a context that is done when the link ends.
 func (u *Upstream) Ended() context.Context { return u.ended }
 
-// Leave ends what Links.Enter began.
+// Leave ends the request that Links.Enter began.
 func (u *Upstream) Leave() { u.requests.Done() }
 
-// Links of this process, by the name of the virtual node. The zero value has none.
+// Links holds the links of this process by the name of the virtual node. The zero value is
+// empty.
 type Links struct {
 	mu sync.Mutex
 	by map[string]*Upstream
 }
 
-// Serve a member until the context ends, and return when the last request has.
+// Serve adds a member until the context ends, and returns when its last request has ended.
 func (l *Links) Serve(ctx context.Context, up *Upstream) {
 	l.mu.Lock()
 	if l.by == nil {
@@ -70,8 +71,8 @@ func (l *Links) Serve(ctx context.Context, up *Upstream) {
 	up.requests.Wait()
 }
 
-// Enter finds the link of a virtual node for one request; nil if there is none. The caller
-// calls Leave.
+// Enter returns the link of a virtual node for one request, or nil if it has none. The caller
+// must call Leave.
 func (l *Links) Enter(node string) *Upstream {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,2 +1,2 @@
-// Package nodeapitest has what the tests of package nodeapi, and of those beneath it, share.
+// Package nodeapitest contains fixtures for the tests of package nodeapi and its subpackages.
 package nodeapitest

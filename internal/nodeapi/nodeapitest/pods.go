@@ -8,10 +8,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// HostID is the host's identity.
+// HostID is the host's cluster ID.
 const HostID = "host-1"
 
-// Pods are a root, its leaf, and the leaf's namespace.
+// Pods returns a root, its leaf, and the leaf's namespace.
 func Pods() (root, leaf *corev1.Pod, namespace *corev1.Namespace) {
 	root = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "root-1", Annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}}}
 	root.Spec.NodeName = "kosmos-one"

@@ -1,5 +1,4 @@
-// Package servingcert has the certificates that the endpoint serves with: a self-signed one,
-// kept in memory and rotated, or one that it requests of the signer
-// kubernetes.io/kubelet-serving. (An admin's own certificate is read by controller-runtime's
-// certwatcher.)
+// Package servingcert provides the serving certificates: a self-signed one, kept in memory
+// and rotated, or one requested from the signer kubernetes.io/kubelet-serving.
+// (controller-runtime's certwatcher reads an admin's own certificate.)
 package servingcert

@@ -16,25 +16,26 @@ import (
 )
 
 // Requested is a certificate of the signer kubernetes.io/kubelet-serving, which client-go
-// requests and rotates. Until an admin has approved a request, another certificate is served.
+// requests and rotates. Until an admin approves the first request, it serves another
+// certificate.
 type Requested struct {
 	manager certificate.Manager
 	until   *SelfSigned
 }
 
-// nodeUser and nodeGroup are what the signer takes: a kubelet's.
+// nodeUser and nodeGroup name a kubelet. The signer accepts no other subject.
 const (
 	nodeUser  = "system:node:xylem"
 	nodeGroup = "system:nodes"
 )
 
-// NewRequested makes it for the addresses that the host's API server dials.
+// NewRequested requests a certificate for the addresses that the host's API server dials.
 func NewRequested(config *rest.Config, addresses []net.IP, until *SelfSigned) (*Requested, error) {
 	manager, err := certificate.NewManager(&certificate.Config{
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
 		GetTemplate: func() *x509.CertificateRequest {
 			if len(addresses) == 0 {
-				return nil // the signer takes none without an address
+				return nil // the signer requires an address
 			}
 			return &x509.CertificateRequest{
 				Subject:     pkix.Name{CommonName: nodeUser, Organization: []string{nodeGroup}},
@@ -47,15 +48,15 @@ func NewRequested(config *rest.Config, addresses []net.IP, until *SelfSigned) (*
 		Name:             "node-api",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("request a certificate of the host: %w", err)
+		return nil, fmt.Errorf("request a certificate from the host: %w", err)
 	}
 	return &Requested{manager, until}, nil
 }
 
-// NeedLeaderElection is false: every replica serves.
+// NeedLeaderElection returns false because every replica serves.
 func (r *Requested) NeedLeaderElection() bool { return false }
 
-// Start requests and rotates until the context ends.
+// Start requests and rotates the certificate until the context ends.
 func (r *Requested) Start(ctx context.Context) error {
 	r.manager.Start()
 	defer r.manager.Stop()
@@ -63,7 +64,7 @@ func (r *Requested) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get is for tls.Config.
+// Get implements GetCertificate of tls.Config.
 func (r *Requested) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if current := r.manager.Current(); current != nil {
 		return current, nil
@@ -71,7 +72,7 @@ func (r *Requested) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return r.until.Get(hello)
 }
 
-// memory keeps the certificate in memory: a new process requests another one.
+// memory keeps the certificate in memory. A new process requests another one.
 type memory struct {
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -82,7 +83,7 @@ func (m *memory) Current() (*tls.Certificate, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == nil {
-		none := certificate.NoCertKeyError("none was requested yet")
+		none := certificate.NoCertKeyError("no certificate was issued yet")
 		return nil, &none
 	}
 	return m.current, nil
@@ -92,7 +93,7 @@ func (m *memory) Current() (*tls.Certificate, error) {
 func (m *memory) Update(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate that the host has signed: %w", err)
+		return nil, fmt.Errorf("parse the certificate that the host signed: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

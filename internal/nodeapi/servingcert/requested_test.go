@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Until a request is approved, the manager serves the certificate that it signed itself.
+// Until a request is approved, the manager serves its self-signed certificate.
 func TestRequested(t *testing.T) {
 	own := &SelfSigned{Name: "manager-0", Addresses: []net.IP{net.ParseIP("10.0.0.7")}, Clock: clock.RealClock{}}
 	r, err := NewRequested(&rest.Config{Host: "https://127.0.0.1:1"}, own.Addresses, own)
@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 	m := &memory{}
 	var none *certificate.NoCertKeyError
 	if _, err := m.Current(); !errors.As(err, &none) {
-		t.Errorf("of none: %v", err)
+		t.Errorf("without a certificate: %v", err)
 	}
 	own := &SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
 	pair, err := own.Get(nil)
@@ -51,6 +51,6 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := m.Update(cert, []byte("no key")); err == nil {
-		t.Error("a certificate without its key was taken")
+		t.Error("a certificate without its key was accepted")
 	}
 }

@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// certificateLife of a self-signed certificate; it is replaced after two thirds of it.
+	// certificateLife is how long a self-signed certificate is valid. It is replaced after
+	// two thirds of this time.
 	certificateLife = 90 * 24 * time.Hour
 	// clockSkew is how far the clocks of host and manager may differ.
 	clockSkew = 5 * time.Minute
 )
 
-// SelfSigned is a certificate that nobody else has signed, kept in memory, and replaced
-// before it expires. API servers take it unless --kubelet-certificate-authority is set.
+// SelfSigned is a self-signed certificate that is kept in memory and replaced before it
+// expires. API servers accept it unless --kubelet-certificate-authority is set.
 type SelfSigned struct {
-	// Name of the subject, and Addresses that the certificate is for.
+	// Name is the subject. Addresses are the IP addresses that the certificate is valid for.
 	Name      string
 	Addresses []net.IP
 	Clock     clock.PassiveClock
@@ -35,7 +36,7 @@ type SelfSigned struct {
 	current *tls.Certificate
 }
 
-// Get is for tls.Config.
+// Get implements GetCertificate of tls.Config.
 func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +46,7 @@ func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	made, err := s.sign(now)
 	if err != nil {
-		return nil, fmt.Errorf("make a serving certificate: %w", err)
+		return nil, fmt.Errorf("create a serving certificate: %w", err)
 	}
 	s.current = made
 	return made, nil

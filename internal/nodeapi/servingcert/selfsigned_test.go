@@ -32,6 +32,6 @@ func TestSelfSigned(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(certificateLife / 4))
 	if get() == first {
-		t.Error("it was not replaced before it expires")
+		t.Error("it was not replaced in time")
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// Limits of the endpoint.
+// Limits bounds the number of open sessions.
 type Limits struct {
-	// Sessions in total, and of one member.
+	// Sessions is the limit for all members together, MemberSessions for each member.
 	Sessions, MemberSessions int
 }
 
-// Sessions counts what runs, so that one member's cannot take all there are (I7).
+// Sessions counts the open sessions, so that one member cannot use up the total (I7).
 type Sessions struct {
 	Limits Limits
 
@@ -21,7 +21,8 @@ type Sessions struct {
 	member map[string]int
 }
 
-// Take a session of a member, and return how to give it back; a failure if there is none.
+// Take opens a session of a member and returns a function that releases it. It fails if a
+// limit is reached.
 func (s *Sessions) Take(registration string) (func(), *failure.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +47,7 @@ func (s *Sessions) Take(registration string) (func(), *failure.Failure) {
 	}), nil
 }
 
-// Open sessions in total.
+// Open returns the number of open sessions.
 func (s *Sessions) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// One member's sessions leave some for the others (I7).
+// The sessions of one member cannot use up the total (I7).
 func TestSessions(t *testing.T) {
 	s := Sessions{Limits: Limits{Sessions: 3, MemberSessions: 2}}
 	take := func(member string, code int) func() {
@@ -24,9 +24,9 @@ func TestSessions(t *testing.T) {
 	take("one", 0)
 	take("one", http.StatusTooManyRequests)
 	second := take("two", 0)
-	take("two", http.StatusTooManyRequests) // of all
+	take("two", http.StatusTooManyRequests) // the total is reached
 	first()
-	first() // counts once
+	first() // the second call has no effect
 	take("two", 0)
 	take("one", http.StatusTooManyRequests)
 	second()

@@ -14,7 +14,7 @@ func init() {
 	metrics.Registry.MustRegister(openSessions)
 }
 
-// Forget the metrics of a member.
+// Forget deletes the metrics of a member.
 func Forget(cluster string) {
 	openSessions.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }

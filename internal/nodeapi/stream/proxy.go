@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// complaintLimit in bytes of what a member answers instead of a stream.
+	// complaintLimit is the maximum size in bytes of a member's error response.
 	complaintLimit = 64 << 10
-	// causeLimit in bytes of why a member could not be reached.
+	// causeLimit is the maximum size in bytes of the error from connecting to a member.
 	causeLimit = 512
 )
 
-// Proxy the request to the member, and return when the stream has ended.
+// Proxy proxies the request to the member and returns when the stream has ended.
 func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Target) {
 	release, failed := s.Take(t.Registration)
 	if failed != nil {
@@ -40,7 +40,7 @@ func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Targe
 	request := r.Clone(r.Context())
 	request.URL, request.Host, request.Body, request.ContentLength = location, location.Host, http.NoBody, 0
 	request.Header, request.Trailer, request.TransferEncoding = c.Headers(r.Header), nil, nil
-	request.RemoteAddr = "" // the member is not told who asks
+	request.RemoteAddr = "" // do not reveal the caller's address to the member
 
 	says := func(code int, content []byte) *failure.Failure {
 		return failure.Answered(t.Registration, t.Up.Streams.Token(), code, content)
@@ -48,13 +48,13 @@ func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Targe
 	w.failed = says
 	handler := proxy.NewUpgradeAwareHandler(location, &logs{session: one, c: c, t: t, says: says}, false, c.Streams(), &responder{c, t})
 	handler.UseLocationHost = true
-	handler.FlushInterval = -1 // at once
+	handler.FlushInterval = -1 // flush immediately
 	handler.UpgradeTransport = t.Up.Streams.Upgrades(one.around)
 	handler.ServeHTTP(w, request)
 }
 
-// logs is the transport of requests for logs. It answers with the log alone: no header of
-// the member reaches the client.
+// logs is the transport of requests for logs. It returns only the body of the member's
+// response, so no header of the member reaches the client.
 type logs struct {
 	session *Session
 	c       call.Call
@@ -84,7 +84,7 @@ func (l *logs) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// responder answers what was not proxied.
+// responder writes the error response if the proxy fails.
 type responder struct {
 	c call.Call
 	t lookup.Target
@@ -92,7 +92,7 @@ type responder struct {
 
 // Error implements proxy.ErrorResponder.
 func (r *responder) Error(w http.ResponseWriter, request *http.Request, err error) {
-	if failed, ok := err.(*failure.Failure); ok { //nolint:errorlint // RoundTrip returns it as it is
+	if failed, ok := err.(*failure.Failure); ok { //nolint:errorlint // RoundTrip returns it unwrapped
 		failed.Write(w, r.c.Streams())
 		return
 	}

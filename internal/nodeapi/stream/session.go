@@ -20,24 +20,25 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// Causes of a session's end.
+// Reasons why a session ends.
 var (
 	errIdle      = errors.New("idle")
 	errLinkEnded = errors.New("the link to the member ended")
-	errTooLong   = errors.New("the member's answer has too long a header")
+	errTooLong   = errors.New("the header of the member's response is too long")
 )
 
-// answerLimit in bytes of what a member sends before it is upgraded, TLS included.
+// answerLimit is the maximum number of bytes, TLS included, that a member may send before the
+// upgrade.
 const answerLimit = 512 << 10
 
-// Session is one request that is being proxied. Until it is established, it has a time
-// limit; afterwards, an idle timeout.
+// Session is one proxied request. A time limit applies until it is established, and an idle
+// timeout afterwards.
 type Session struct {
 	ctx    context.Context //nolint:containedctx // of this very request
 	cancel context.CancelCauseFunc
 	clock  clock.WithDelayedExecution
 	idle   time.Duration
-	// below is the client's connection, nil in tests that have none.
+	// below is the client's connection. It may be nil in tests.
 	below net.Conn
 
 	setup clock.Timer
@@ -49,11 +50,11 @@ type Session struct {
 	stops    []func() bool
 	code     int
 	why      string       // of a refusal
-	bytes    atomic.Int64 // from the member
+	bytes    atomic.Int64 // received from the member
 }
 
-// Begin a session for a request. The context that it returns, of the request, ends with it;
-// below is the client's connection, if it is known.
+// Begin begins a session. The context of the returned request ends with the session. below is
+// the client's connection, or nil if it is not known.
 func Begin(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, below net.Conn) (*Session, *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	return &Session{
@@ -62,18 +63,18 @@ func Begin(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, be
 	}, r.WithContext(ctx)
 }
 
-// Writer is w, observed by the session.
+// Writer returns a response writer that the session observes.
 func (s *Session) Writer(w http.ResponseWriter) *Writer {
 	return &Writer{ResponseWriter: w, session: s}
 }
 
-// Code of the answer.
+// Code returns the HTTP status of the response.
 func (s *Session) Code() int { return s.code }
 
-// Bytes that came from the member.
+// Bytes returns the number of bytes received from the member.
 func (s *Session) Bytes() int64 { return s.bytes.Load() }
 
-// establish ends the time limit of the set-up: the member has answered.
+// establish replaces the setup timeout with the idle timeout once the member has responded.
 func (s *Session) establish() {
 	if !s.up.CompareAndSwap(false, true) {
 		return
@@ -83,12 +84,12 @@ func (s *Session) establish() {
 	defer s.mu.Unlock()
 	s.active = s.clock.Now()
 	s.watchdog = s.clock.AfterFunc(s.idle, s.look)
-	if s.below != nil { // who writes to a client that reads nothing notices no context
+	if s.below != nil { // a blocked write to a client that does not read ignores the context
 		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.below.Close() }))
 	}
 }
 
-// look ends the session if nothing has passed for the whole idle timeout.
+// look ends the session if no data has passed for the idle timeout.
 func (s *Session) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,14 +101,14 @@ func (s *Session) look() {
 	s.watchdog = s.clock.AfterFunc(s.idle-quiet, s.look)
 }
 
-// touch notes that bytes have passed, in either direction.
+// touch records that data has passed in either direction.
 func (s *Session) touch() {
 	s.mu.Lock()
 	s.active = s.clock.Now()
 	s.mu.Unlock()
 }
 
-// End releases what the session holds.
+// End releases the session's resources.
 func (s *Session) End() {
 	s.setup.Stop()
 	s.mu.Lock()
@@ -122,7 +123,7 @@ func (s *Session) End() {
 	s.cancel(nil)
 }
 
-// Outcome for the audit line.
+// Outcome returns why the session ended, for the audit log.
 func (s *Session) Outcome() string {
 	switch cause := context.Cause(s.ctx); {
 	case s.why != "":
@@ -130,12 +131,12 @@ func (s *Session) Outcome() string {
 	case errors.Is(cause, errIdle), errors.Is(cause, errLinkEnded), errors.Is(cause, failure.ErrSetupTimeout):
 		return cause.Error()
 	case cause != nil:
-		return "the client left"
+		return "the client disconnected"
 	}
 	return "ended"
 }
 
-// around makes the connections to the member end with the session, and bounds what comes
+// around closes the connection to the member when the session ends, and limits the bytes
 // before the upgrade.
 func (s *Session) around(dial member.Dial) member.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -154,7 +155,7 @@ func (s *Session) around(dial member.Dial) member.Dial {
 type memberConn struct {
 	net.Conn
 	session *Session
-	read    int64 // before the session was established
+	read    int64 // bytes before the session was established
 }
 
 // Read implements net.Conn.
@@ -176,7 +177,7 @@ func (c *memberConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// body is the answer to a request for logs.
+// body is the body of a response to a request for logs.
 type body struct {
 	io.ReadCloser
 	session *Session
@@ -188,23 +189,23 @@ func (b *body) Read(p []byte) (int, error) {
 	b.session.touch()
 	b.session.bytes.Add(int64(n))
 	if err != nil && !errors.Is(err, io.EOF) && b.session.ctx.Err() != nil {
-		err = context.Canceled // the audit line has the cause, and the proxy logs no other error
+		err = context.Canceled // the audit log has the cause, and the proxy does not log this error
 	}
-	return n, err //nolint:wrapcheck // a reader's errors are as they are
+	return n, err //nolint:wrapcheck // io.Reader errors must not be wrapped
 }
 
-// Writer is the answer to the client, until it is hijacked.
+// Writer writes the response to the client until it is hijacked.
 type Writer struct {
 	http.ResponseWriter
 	session *Session
-	// failed makes a failure of a member's answer that is no upgrade.
+	// failed converts a member's error response to a failure.
 	failed func(code int, body []byte) *failure.Failure
 }
 
-// Refused notes why the request was refused, for the audit line.
+// Refused records why the request was refused, for the audit log.
 func (w *Writer) Refused(why string) { w.session.why = why }
 
-// Unwrap lets http.ResponseController flush.
+// Unwrap lets http.ResponseController find the wrapped writer's methods.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush implements http.Flusher.
@@ -216,19 +217,20 @@ func (w *Writer) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Hijack implements http.Hijacker: the member has answered.
+// Hijack implements http.Hijacker. The proxy calls it once the member has responded.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
-		return nil, nil, fmt.Errorf("take over the connection: %w", err)
+		return nil, nil, fmt.Errorf("hijack the connection: %w", err)
 	}
 	w.session.establish()
-	// What the client sent ahead of the answer is the stream's.
+	// The buffer holds data that the client sent before the upgrade. It belongs to the
+	// stream.
 	return &clientConn{Conn: conn, reader: buffered.Reader, writer: w}, buffered, nil
 }
 
-// clientConn is the client's connection after it was hijacked. A member's answer that is
-// no upgrade is kept until its end, and told as a failure of ours.
+// clientConn is the client's connection after the hijack. It buffers a response that does not
+// upgrade and replaces it with a Failure.
 type clientConn struct {
 	net.Conn
 	reader *bufio.Reader
@@ -239,7 +241,7 @@ type clientConn struct {
 	once             sync.Once
 }
 
-// switching is how an answer begins that upgrades.
+// switching is the beginning of a response that upgrades.
 var switching = []byte("HTTP/1.1 101")
 
 // Read implements net.Conn.
@@ -270,9 +272,9 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// tell the client why the member did not upgrade.
+// tell sends the client the reason why the member did not upgrade.
 func (c *clientConn) tell() {
-	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "the member's answer cannot be read. Try again"}
+	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "Xylem cannot read the member's response. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {
 		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
 		_ = response.Body.Close()

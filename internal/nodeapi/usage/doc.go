@@ -1,15 +1,14 @@
-// Package usage is what Pods of a virtual node use of CPU and memory, as a kubelet reports it
-// at /metrics/resource, for metrics-server.
+// Package usage reports the CPU and memory usage of the Pods of a virtual node to
+// metrics-server, as a kubelet does at /metrics/resource.
 //
-// A kubelet reports counters of CPU seconds, and the member's metrics API (metrics.k8s.io)
-// reports rates. So a Meter adds up each rate over the time since the sample before it, with
-// the samples' own times: what metrics-server makes of two such readings is the rate again. A
-// counter begins with its first sample, and says so as its start time. When another replica
-// begins to count, metrics-server takes the containers for new ones, and is without figures
-// of them for one interval.
+// A kubelet reports CPU seconds as a counter, but the member's metrics API (metrics.k8s.io)
+// reports a rate. A Meter therefore multiplies each rate by the time since the previous
+// sample and adds the product to a counter. metrics-server computes the same rate from two
+// such counters. A counter begins with its first sample and reports that time as the
+// container's start time. When another replica begins to count, metrics-server assumes that
+// the containers restarted and has no figures for one interval.
 //
-// Of the member's answer, only leaves count that Xylem pushed and that live under the UID
-// that is recorded on the root (I8), of these only containers that the root has, and only
-// samples taken since the leaf was created. Nothing else of the answer is kept, however long
-// it is.
+// A Meter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8),
+// only the containers of the root, and only samples taken after the leaf was created. It
+// discards the rest of the member's response, whatever its size.
 package usage

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// none is what a counter has when it begins: metrics-server takes 0 for no figure.
+	// none is the first value of a counter. metrics-server treats 0 as a missing value.
 	none = 1e-6
 	// skew is how far the clock of a member may be ahead.
 	skew = time.Minute
-	// Figures beyond these are no container's.
+	// mostCores and mostBytes cap the usage of a container.
 	mostCores, mostBytes = 1e5, 1 << 60
 )
 
-// Leaf is a Pod that Xylem pushed, as it lives in the member.
+// Leaf is a Pod that Xylem pushed to the member.
 type Leaf struct {
-	// Pod in the host, which the leaf has its name from.
+	// Pod is the name of the Pod in the host and the member.
 	Pod     types.NamespacedName
 	UID     types.UID
 	Created time.Time
@@ -26,15 +26,15 @@ type Leaf struct {
 	Containers map[string]bool
 }
 
-// Counter of one container, or of a node.
+// Counter is the usage of a container or a node.
 type Counter struct {
-	// Since is when it began, and Taken when it was last added to.
+	// Since is the time of the first sample, Taken the time of the last one.
 	Since, Taken time.Time
-	// CPU seconds since it began; Memory in bytes.
+	// CPU is in seconds since Since. Memory is in bytes.
 	CPU, Memory float64
 }
 
-// add a sample of the use since the sample before it.
+// add adds the usage since the previous sample.
 func (c *Counter) add(taken time.Time, cpu, memory float64) {
 	switch {
 	case c.Taken.IsZero():
@@ -45,28 +45,28 @@ func (c *Counter) add(taken time.Time, cpu, memory float64) {
 	}
 }
 
-// Reading is what a Meter has at a time.
+// Reading is the state of a Meter at one time.
 type Reading struct {
-	// Node is the sum of the Pods, without a time if there are none.
+	// Node is the sum of the Pods. Its times are zero if there are no Pods.
 	Node Counter
 	Pods []PodReading
 }
 
-// PodReading has the counters of a Pod's containers.
+// PodReading contains the counters of a Pod's containers.
 type PodReading struct {
 	Pod        types.NamespacedName
 	Containers map[string]Counter
 }
 
-// Meter counts what the leaves of one member use. The zero value has counted nothing.
+// Meter counts the usage of the leaves of one member. The zero value is ready to use.
 type Meter struct {
 	mu     sync.Mutex
 	leaves map[types.UID]map[string]*Counter
 	node   Counter
 }
 
-// Add the samples that were read at a time, of the leaves that there are; what is not among
-// them is forgotten.
+// Add adds samples, which were read at now, to the counters of the leaves. It deletes the
+// counters of leaves without a sample.
 func (m *Meter) Add(now time.Time, leaves map[types.NamespacedName]Leaf, samples []Sample) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *Meter) Add(now time.Time, leaves map[types.NamespacedName]Leaf, samples
 	return reading
 }
 
-// within0 is a figure from 0 to the most; NaN is 0.
+// within0 clamps a value to the range from 0 to most. NaN becomes 0.
 func within0(v, most float64) float64 {
 	if !(v > 0) {
 		return 0

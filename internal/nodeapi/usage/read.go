@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// answerLimit in bytes of the metrics API's answer: 50,000 Pods have about 25 MiB.
+	// answerLimit is the maximum size of the metrics API's response in bytes. 50,000 Pods
+	// take about 25 MiB.
 	answerLimit = 32 << 20
-	// containersLimit of one Pod in the answer.
+	// containersLimit is the maximum number of containers of a Pod in the response.
 	containersLimit = 1024
-	// complaintLimit in bytes of an answer that is no list.
+	// complaintLimit is the maximum size of an error response in bytes.
 	complaintLimit = 64 << 10
 	causeLimit     = 512
 )
@@ -35,26 +36,28 @@ type API interface {
 	Token() string
 }
 
-// Sample is what the metrics API says of one Pod. Its strings are the member's.
+// Sample is one Pod in the response of the metrics API. Do not trust its strings, because the
+// member sets them.
 type Sample struct {
 	Pod        types.NamespacedName
 	Taken      time.Time
 	Containers []Container
 }
 
-// Container in a sample: CPU in cores, memory in bytes.
+// Container is the usage of a container: CPU in cores, memory in bytes.
 type Container struct {
 	Name        string
 	CPU, Memory float64
 }
 
-// Read the samples of a host's Pods from a member's metrics API, and show each to visit.
+// Read reads the samples of a host's Pods from a member's metrics API and calls visit for
+// each.
 func Read(ctx context.Context, api API, hostID, registration string, visit func(Sample)) *failure.Failure {
 	location := api.Location("apis", "metrics.k8s.io", "v1beta1", "pods")
 	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 	if err != nil {
-		return failure.Unavailable("Xylem cannot ask member %q: %v. Check the server in its kubeconfig", registration, err)
+		return failure.Unavailable("Xylem cannot build the request to member %q: %v. Check the server in its kubeconfig", registration, err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := api.Transport().RoundTrip(request)
@@ -68,17 +71,17 @@ func Read(ctx context.Context, api API, hostID, registration string, visit func(
 	}
 	if err := decode(io.LimitReader(response.Body, answerLimit), visit); err != nil {
 		return failure.Slow(ctx, &failure.Failure{Code: http.StatusBadGateway, Exact: true, Message: fmt.Sprintf(
-			"the answer of the metrics API of member %q cannot be read: %s. Ask the member's admin", registration, sanitize.Plain(err.Error(), causeLimit))})
+			"the response of the metrics API in member %q cannot be read: %s. Ask the member's admin", registration, sanitize.Plain(err.Error(), causeLimit))})
 	}
 	return nil
 }
 
-// refused says why the member has no samples for us.
+// refused converts an error response of the member to a failure.
 func refused(api API, registration string, code int, content []byte) *failure.Failure {
 	failed := failure.Answered(registration, api.Token(), code, content)
 	switch code {
 	case http.StatusNotFound:
-		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1): there are no figures for its Pods. Have the member's admin install metrics-server there", registration)
+		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1): Xylem cannot report the usage of its Pods. Ask the member's admin to install metrics-server there", registration)
 	case http.StatusForbidden:
 		failed = failure.Forbidden(`member %q does not let Xylem read what Pods use: its account there lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant it with kubectl xylem register --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration)
 	}
@@ -86,8 +89,8 @@ func refused(api API, registration string, code int, content []byte) *failure.Fa
 	return failed
 }
 
-// decode a PodMetricsList piece by piece: of what a member sends, no more is held than one
-// Pod's samples.
+// decode decodes a PodMetricsList as a stream. It holds the samples of only one Pod in
+// memory.
 func decode(from io.Reader, visit func(Sample)) error {
 	d := json.NewDecoder(from)
 	return object(d, func(key string) error {
@@ -104,7 +107,7 @@ func decode(from io.Reader, visit func(Sample)) error {
 	})
 }
 
-// one Pod's sample. One that cannot be used has no containers.
+// one decodes the sample of one Pod.
 func one(d *json.Decoder) (s Sample, err error) {
 	return s, object(d, func(key string) error {
 		switch key {
@@ -136,19 +139,19 @@ func one(d *json.Decoder) (s Sample, err error) {
 	})
 }
 
-// object reads a JSON object; field reads the value of each key.
+// object reads a JSON object. field reads the value of each key.
 func object(d *json.Decoder, field func(key string) error) error {
 	return within(d, '{', func() error {
 		key, err := d.Token()
 		if err != nil {
 			return err
 		}
-		name, _ := key.(string) // the decoder accepts nothing else as a key
+		name, _ := key.(string) // the decoder accepts only strings as keys
 		return field(name)
 	})
 }
 
-// list reads a JSON array, or null; element reads each element.
+// list reads a JSON array or null. element reads each element.
 func list(d *json.Decoder, element func() error) error { return within(d, '[', element) }
 
 func within(d *json.Decoder, begin json.Delim, each func() error) error {
@@ -168,7 +171,7 @@ func within(d *json.Decoder, begin json.Delim, each func() error) error {
 	return err
 }
 
-// skip a value, of which nothing is kept.
+// skip reads a value and discards it.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		token, err := d.Token()

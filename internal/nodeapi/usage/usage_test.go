@@ -36,7 +36,7 @@ func sample(taken int, containers ...Container) Sample {
 
 func app(cpu, memory float64) Container { return Container{"app", cpu, memory} }
 
-// point is what metrics-server holds of a container or node
+// point is what metrics-server stores for a container or node
 // (sigs.k8s.io/metrics-server/pkg/storage), in its units.
 type point struct {
 	cpu, memory uint64
@@ -44,7 +44,7 @@ type point struct {
 	started     time.Time
 }
 
-// points of a text, as metrics-server decodes it; the node's has no name.
+// points decodes a text as metrics-server does. The node's point has the empty name.
 func points(t *testing.T, text []byte) map[string]point {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -77,7 +77,7 @@ func points(t *testing.T, text []byte) map[string]point {
 			case "container_start_time_seconds":
 				p.started = time.Unix(0, int64(v*1e9))
 			default:
-				t.Errorf("metric %s, which a kubelet has not", name)
+				t.Errorf("metric %s, which a kubelet does not have", name)
 			}
 			all[key] = p
 		}
@@ -85,8 +85,8 @@ func points(t *testing.T, text []byte) map[string]point {
 	return all
 }
 
-// rate in cores between two points, as metrics-server computes it; it has none if the
-// container restarted in between.
+// rate returns the rate in cores between two points as metrics-server computes it, or false
+// if the container restarted in between.
 func rate(t *testing.T, last, prev point) (float64, bool) {
 	t.Helper()
 	if last.cpu == 0 || last.memory == 0 || !last.taken.After(prev.taken) || !last.started.Before(prev.taken) && !last.started.IsZero() && !last.started.Equal(prev.taken) {
@@ -102,13 +102,13 @@ func TestMeter(t *testing.T) {
 	type step struct {
 		leaves  map[types.NamespacedName]Leaf
 		samples []Sample
-		// containers whose rates metrics-server has then; the node is "".
+		// rates by container, as metrics-server computes them. The node has the empty name.
 		rates map[string]float64
 	}
 	const key = "shop/web/app"
 	one := leaves("one", "app", "side")
 	for name, steps := range map[string][]step{
-		"rates come out as they went in": {
+		"metrics-server computes the rate of the member": {
 			{one, []Sample{sample(15, app(0.25, 100))}, nil},
 			{one, []Sample{sample(30, app(0.25, 100))}, map[string]float64{"": 0.25, key: 0.25}},
 			{one, []Sample{sample(50, app(1.5, 100))}, map[string]float64{"": 1.5, key: 1.5}},
@@ -122,7 +122,7 @@ func TestMeter(t *testing.T) {
 			{one, []Sample{sample(15, app(1, 100))}, nil},
 			{one, []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
-		"an older sample of another replica": {
+		"an older sample from another metrics-server replica": {
 			{one, []Sample{sample(30, app(1, 100))}, nil},
 			{one, []Sample{sample(15, app(9, 100))}, nil},
 			{one, []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
@@ -132,7 +132,7 @@ func TestMeter(t *testing.T) {
 			{leaves("two", "app"), []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1}},
 			{leaves("two", "app"), []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
-		"a container of the member's own, and one twice": {
+		"an unknown container, and a duplicate": {
 			{one, []Sample{sample(15, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, nil},
 			{one, []Sample{sample(30, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, map[string]float64{"": 1, key: 1}},
 		},
@@ -140,12 +140,12 @@ func TestMeter(t *testing.T) {
 			{one, []Sample{sample(15, app(1, 100), Container{"side", 0.5, 1})}, nil},
 			{one, []Sample{sample(30, app(1, 100), Container{"side", 0.5, 1})}, map[string]float64{"": 1.5, key: 1, "shop/web/side": 0.5}},
 		},
-		"no figures": {
+		"invalid values": {
 			{one, []Sample{sample(15, app(math.NaN(), math.Inf(1)))}, nil},
 			{one, []Sample{sample(30, app(-1, 100))}, map[string]float64{"": 0, key: 0}},
 			{one, []Sample{sample(45, app(math.Inf(1), 100))}, map[string]float64{"": mostCores, key: mostCores}},
 		},
-		"nobody's Pod, and one that is older than the leaf, and one of the future (I8)": {
+		"an unknown Pod, a sample older than the leaf, and one from the future (I8)": {
 			{one, []Sample{{Pod: types.NamespacedName{Namespace: "kube-system", Name: "dns"}, Taken: at(15), Containers: []Container{app(1, 1)}}, sample(-1, app(1, 100)), sample(1e6, app(1, 100))}, nil},
 		},
 	} {
@@ -178,7 +178,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// member is a metrics API.
+// member is a server with a metrics API.
 type member struct{ *httptest.Server }
 
 func (m member) Location(path ...string) *url.URL {
@@ -201,19 +201,19 @@ func TestRead(t *testing.T) {
 		fail int
 		says string
 	}{
-		"a Pod":                    {200, list(`[` + web + `]`), []Sample{sample(15, app(0.25, 1024))}, 0, ""},
-		"none":                     {200, list(`null`), nil, 0, ""},
-		"what is not known":        {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
-		"another order":            {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
-		"no metrics API":           {404, `404 page not found`, nil, 404, "install metrics-server there"},
-		"no right":                 {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
-		"it is down":               {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
-		"a redirect":               {302, ``, nil, 502, "unexpected status"},
-		"no JSON":                  {200, `<html>`, nil, 502, "cannot be read"},
-		"a list":                   {200, `[]`, nil, 502, "cannot be read"},
-		"cut off":                  {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
-		"a quantity that is none":  {200, list(`[{"containers":[{"usage":{"cpu":"much"}}]}]`), nil, 502, "cannot be read"},
-		"more containers than any": {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
+		"a Pod":                       {200, list(`[` + web + `]`), []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"none":                        {200, list(`null`), nil, 0, ""},
+		"unknown fields":              {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
+		"a different order of fields": {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"no metrics API":              {404, `404 page not found`, nil, 404, "install metrics-server there"},
+		"the right is missing":        {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
+		"the metrics API is down":     {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
+		"a redirect":                  {302, ``, nil, 502, "unexpected status"},
+		"not JSON":                    {200, `<html>`, nil, 502, "cannot be read"},
+		"a list":                      {200, `[]`, nil, 502, "cannot be read"},
+		"cut off":                     {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
+		"an invalid quantity":         {200, list(`[{"containers":[{"usage":{"cpu":"much"}}]}]`), nil, 502, "cannot be read"},
+		"too many containers":         {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked string

@@ -10,23 +10,24 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// The families have a kubelet's names (k8s.io/kubernetes/pkg/kubelet/metrics/collectors).
-// They are a virtual node's, not the manager's own metrics.
+// families returns the metric families of a kubelet
+// (k8s.io/kubernetes/pkg/kubelet/metrics/collectors). They describe a virtual node and are
+// not metrics of the manager itself.
 func families() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
 	family := func(name, help string, kind dto.MetricType) *dto.MetricFamily {
 		return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
 	}
 	return family("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node's Pods in core-seconds.", dto.MetricType_COUNTER),
 		family("node_memory_working_set_bytes", "Current working set of the node's Pods in bytes.", dto.MetricType_GAUGE),
-		family("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds, since it is counted.", dto.MetricType_COUNTER),
+		family("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds, since its first sample.", dto.MetricType_COUNTER),
 		family("container_memory_working_set_bytes", "Current working set of the container in bytes.", dto.MetricType_GAUGE),
-		family("container_start_time_seconds", "Since when the container is counted, in seconds since the unix epoch.", dto.MetricType_GAUGE)
+		family("container_start_time_seconds", "Time of the container's first sample in seconds since the unix epoch.", dto.MetricType_GAUGE)
 }
 
-// ContentType of what Write writes.
+// ContentType is the content type of Write's output.
 var ContentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 
-// Write a reading in the text format of Prometheus.
+// Write writes a reading in the Prometheus text format.
 func (r Reading) Write(w io.Writer) error {
 	nodeCPU, nodeMemory, cpu, memory, started := families()
 	if !r.Node.Taken.IsZero() {
@@ -50,7 +51,7 @@ func (r Reading) Write(w io.Writer) error {
 			continue
 		}
 		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
-			return fmt.Errorf("write the use of resources: %w", err)
+			return fmt.Errorf("write the resource metrics: %w", err)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// claims are the sections of mirror mode for claims that have no volume in the member.
+// claims are the sections of mirror mode for claims without a volume in the member.
 var claims = []section{
 	{title: "The leaf claim is being deleted", when: []fact{alone, claimDeleting}, rows: []row{
 		{phase: Withdrawing, owner: RootPVC, until: "the leaf claim is gone"},
@@ -54,13 +54,13 @@ var claims = []section{
 	}},
 }
 
-// refusals and failures are the reasons that a member has against a claim.
+// refusals and failures are the reasons for which a member rejects or fails a claim.
 const (
 	refusals = "NamespaceConflict and the like"
 	failures = "ProvisioningFailed and the like"
 )
 
-// adopting are the rows of a claim that asks for a volume which it does not have yet.
+// adopting returns the rows for a claim that requests a volume which it does not have yet.
 func adopting() []row {
 	return []row{
 		{phase: Adopting, when: []fact{not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
@@ -71,9 +71,9 @@ func adopting() []row {
 	}
 }
 
-// unrecorded are the rows of a leaf claim whose root is placed nowhere. Xylem records the
-// placement first: either the host was restored from an older state, or somebody in the member
-// created the leaf claim with our stamp on it, to have the root there (I8).
+// unrecorded returns the rows for a leaf claim whose root is not placed. Xylem records the
+// placement first. So either the host was restored from an older state, or somebody in the
+// member created the leaf claim with this host's stamp, to get the root there (I8).
 func unrecorded(when ...fact) []row {
 	with := func(facts ...fact) []fact { return slices.Concat(when, facts) }
 	return []row{

@@ -153,7 +153,7 @@ var (
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
-// Facts of a claim that has no volume in the member.
+// Facts of a claim without a volume in the member.
 var (
 	alone           = fact{"a claim without a volume in this member", "", (*volume.Observed).Alone}
 	named           = fact{"it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" }}
@@ -199,5 +199,5 @@ var (
 )
 
 // terminatingPV reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps
-// it; the PV controller binds no other claim to it.
+// it. The PV controller binds no other claim to it.
 func terminatingPV(pv *corev1.PersistentVolume) bool { return pv != nil && pv.DeletionTimestamp != nil }

@@ -34,7 +34,7 @@ const (
 	Adopting       Phase = "Adopting"
 	Withdrawing    Phase = "Withdrawing"
 	Mismatched     Phase = "Mismatched"
-	InUse          Phase = "InUse" // by another claim in the member
+	InUse          Phase = "InUse" // used by another claim in the member
 	Surplus        Phase = "Surplus"
 	Provisioned    Phase = "Provisioned"
 	Provisioning   Phase = "Provisioning"
@@ -55,19 +55,19 @@ const (
 	Promise    Owner = "promise"
 )
 
-// Plan says where a volume is in its life, and what comes next.
+// Plan is the phase of a volume and the next step.
 type Plan struct {
 	Phase Phase
 	// Step that Owner takes, unless None.
 	Step  Step
 	Owner Owner
-	// Needs is what has to be proven first.
+	// Needs is what must be proven first.
 	Needs Needs
-	// Report is what Owner reports to the user; nil for nothing.
+	// Report is what Owner reports to the user, or nil.
 	Report *mirror.Refusal
 }
 
-// By is the step that a controller has to take.
+// By returns the step if the given controller owns it.
 func (p Plan) By(o Owner) Step {
 	if p.Owner != o {
 		return None
@@ -90,8 +90,8 @@ type row struct {
 	owner Owner
 	// until says what ends a state without a step.
 	until string
-	// reason of the message that report returns. A controller may add what else it knows, and
-	// then report is nil.
+	// reason of the message that report returns. If a controller adds more information, report is
+	// nil.
 	reason string
 	report func(*volume.Observed) *mirror.Refusal
 }
@@ -102,16 +102,15 @@ type part struct {
 	sections     []section
 }
 
-// table of the life of a claim and its volume. The parts, and their sections, are gone through
-// one after the other. The first row holds whose conditions, and those of its section, are all
-// met.
+// table is the life of a claim and its volume. Next searches the parts and their sections in
+// order. The first row whose conditions, and those of its section, are all met applies.
 var table = []part{
 	{"Mirror mode: a claim without a volume", "All rows: a claim that has no volume in this member, as root_pvc observes it.", claims},
 	{"Promise mode, until there is a disk", "", promises},
 	{"A volume, in both modes", "", volumes},
 }
 
-// Next is the plan for a volume: the first row whose conditions are met. It is pure.
+// Next returns the plan for a volume: the first row whose conditions are met. It is pure.
 func Next(s *volume.Observed) Plan {
 	for i := range table {
 		if p, found := next(table[i].sections, s); found {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Page shows the tables in Markdown.
+// Page returns the tables in Markdown.
 func Page() string {
 	var b strings.Builder
 	for i := range table {
@@ -29,7 +29,7 @@ func Page() string {
 	return b.String()
 }
 
-// write a section. A controller that has all rows is named once.
+// write writes a section. If one controller owns all rows, it is named once.
 func (s *section) write(b *strings.Builder) {
 	one := !slices.ContainsFunc(s.rows, func(r row) bool { return r.owner != s.rows[0].owner })
 	fmt.Fprintf(b, "\n### %s\n\n", s.title)

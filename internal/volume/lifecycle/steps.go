@@ -2,7 +2,7 @@ package lifecycle
 
 import "slices"
 
-// Step is one write, or the few that belong to one, by which a volume gets on.
+// Step is one write, or a few that belong together, that advances a volume.
 type Step string
 
 // Steps.
@@ -51,15 +51,15 @@ const (
 	DeleteUnused      Step = "DeleteUnused"
 )
 
-// Needs is what proves, by live reads, that a step may be taken.
+// Needs is what live reads must prove before a step.
 type Needs struct {
-	// Evidence of package proof that guarded asks for before data are destroyed, by type.
+	// Evidence of package proof, by type, that guarded requires before data are destroyed.
 	Evidence []string
-	// Proofs of package proof, by name; those of which the evidence consists are among them.
+	// Proofs of package proof, by name, including those that the evidence consists of.
 	Proofs []string
 }
 
-// NeedsOf a step.
+// NeedsOf returns the needs of a step.
 func NeedsOf(step Step) Needs {
 	for _, s := range steps {
 		if s.step == step {
@@ -69,7 +69,7 @@ func NeedsOf(step Step) Needs {
 	return Needs{}
 }
 
-// StepsOf are the steps of a controller.
+// StepsOf returns the steps of a controller.
 func StepsOf(owner Owner) []Step {
 	var all []Step
 	for _, part := range table {
@@ -88,7 +88,7 @@ func evidence(kind string, proofs ...string) Needs { return Needs{[]string{kind}
 
 func proofs(names ...string) Needs { return Needs{nil, names} }
 
-// steps says what a step is, and what it needs.
+// steps describes each step, and its needs.
 var steps = []struct {
 	step  Step
 	does  string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A row either has a step or says what ends the wait, has an owner, and can be read.
+// A row has a step or names what ends the wait. It has an owner and readable text.
 func TestEveryRowIsWhole(t *testing.T) {
 	used := map[Step]bool{}
 	for _, part := range table {

@@ -22,8 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// observeAttempt looks up how the claim does here, while it has no volume: one that this member
-// is selected for, or a promise that is to be fulfilled here.
+// observeAttempt reads the state of a claim without a volume for which this member is selected,
+// or of a promise that this member must fulfill.
 func (o ClaimObserver) observeAttempt(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	ofPromise := s.Promise != nil
@@ -102,7 +102,7 @@ type leafClaim struct {
 	class *storagev1.StorageClass
 }
 
-// leafClaim looks up the leaf claim of a root.
+// leafClaim reads the leaf claim of a root.
 func (o ClaimObserver) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (leafClaim, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID {
@@ -112,9 +112,9 @@ func (o ClaimObserver) leafClaim(ctx context.Context, root *corev1.PersistentVol
 	return leafClaim{leaf, class}, err
 }
 
-// ofThisClaim is a consumer's problem, unless it may be no more than that another claim of the Pod
-// is still being provisioned: the member's scheduler finds no node for a Pod until its claims of
-// Immediate classes are bound.
+// ofThisClaim returns a consumer's problem, unless the reason may be that another claim of the
+// Pod is still being provisioned. The member's scheduler finds no node for a Pod until its
+// claims of Immediate classes are bound.
 func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
 	if problem != nil && problem.Reason == v1alpha1.ReasonPodUnschedulable && slices.ContainsFunc(others, leafClaim.provisioning) {
 		return nil
@@ -122,8 +122,8 @@ func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
 	return problem
 }
 
-// provisioning reports whether a claim is the provisioner's part: it is not bound, and waits for
-// no node.
+// provisioning reports whether a claim waits for the provisioner: it is not bound, and needs no
+// node first.
 func (c leafClaim) provisioning() bool {
 	return c.claim != nil && c.claim.Spec.VolumeName == "" && !c.waitsForNode()
 }
@@ -133,8 +133,8 @@ func (c leafClaim) waitsForNode() bool {
 		ptr.Deref(c.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// here reports whether the host's scheduler is about to bind a Pod to this member's node; of one
-// that does not say so, whether it may.
+// here reports whether the host's scheduler is about to bind a Pod to this member's node or, if
+// it does not show that, whether it may be.
 func (o ClaimObserver) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if o.NominatedNode {
 		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil

@@ -12,8 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// What is held against a Pod counts against its claim, unless another claim of
-// the Pod explains it.
+// A problem of a Pod counts for its claim, unless another claim of the Pod explains it.
 func TestOfThisClaim(t *testing.T) {
 	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
 		claim := &corev1.PersistentVolumeClaim{}

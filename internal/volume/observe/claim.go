@@ -21,33 +21,33 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// ClaimObserver reads the observations of root_pvc: those of claims, and of what the member has to
-// say to them.
+// ClaimObserver reads root_pvc's observations, which begin with a claim and include the state
+// of the member.
 type ClaimObserver struct {
 	Observer
 	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin has
 	// confirmed it yet.
 	HostRestored    time.Time
 	HostUnconfirmed bool
-	// NominatedNode says that the host's scheduler shows in a Pod's status which node it is about
-	// to bind it to.
+	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod.
 	NominatedNode bool
-	// Rivals are the other members that have a volume of a name for an earlier claim.
+	// Rivals returns the other members that have a volume of the name for an earlier claim.
 	Rivals func(volume string, claim types.NamespacedName) []string
 }
 
-// Claim is what both clusters have by the name of a claim.
+// Claim has the objects of both clusters under the name of a claim.
 type Claim struct {
-	// Root claim, and the leaf claim of ours of that name, for whichever root its origin says.
-	// Nil is absent.
+	// Root claim, and Xylem's leaf claim of that name, for whichever root its origin names. nil
+	// means that the object does not exist.
 	Root, Leaf *corev1.PersistentVolumeClaim
 	Origin     mirror.Origin
-	// Observed that is decided on; nil if there is neither.
+	// Observed is the input of the decision, or nil without Root and Leaf.
 	Observed *volume.Observed
 }
 
-// HandedOver reports whether the volume of a stale leaf claim is another claim's by now, for which
-// the plan is, and which may have another name.
+// HandedOver reports whether the volume of a stale leaf claim now belongs to another claim,
+// maybe of another name. The plan is for that one.
 func (c *Claim) HandedOver() bool {
 	s := c.Observed
 	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)
@@ -58,9 +58,9 @@ func (c *Claim) ForRoot() bool {
 	return c.Root != nil && c.Observed.Root != nil && c.Observed.Root.UID == c.Root.UID
 }
 
-// Reports reports whether the root's Placed condition is a member's to keep: of an unbound claim,
-// the member that the scheduler selected; else the one that it is placed in. If two members kept
-// it, they would write for ever (I5).
+// Reports reports whether this member owns the root's Placed condition. For an unbound claim,
+// that is the member that the scheduler selected; otherwise, the one in which the claim is
+// placed. Two owners would overwrite each other forever (I5).
 func (c *Claim) Reports(m mirror.Member) bool {
 	if c.Root == nil {
 		return false
@@ -75,10 +75,10 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		p := c.Observed.Placement
 		return p.Asked != nil && len(p.Rivals) == 0 || c.Observed.Promise != nil && hostpv.LetGoIn(c.Observed.Promise, m.ClusterID)
 	}
-	return true // no member has it: what was reported of it is taken back
+	return true // no member has it, so remove the report
 }
 
-// OfClaim observes a claim, by the name that root and leaf have in common.
+// OfClaim observes a claim by the name that root and leaf share.
 func (o ClaimObserver) OfClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
 	if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key); err != nil {
 		return c, err
@@ -102,7 +102,7 @@ func (o ClaimObserver) OfClaim(ctx context.Context, key types.NamespacedName) (c
 	return c, o.observePlacement(ctx, &c)
 }
 
-// refresh root and leaf claim from the observation, which was read after them.
+// refresh takes root and leaf claim from the observation, which was read later.
 func (c *Claim) refresh() {
 	if c.HandedOver() {
 		return
@@ -132,7 +132,7 @@ func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// observeProvisioned looks up the PV of a leaf claim, and its class.
+// observeProvisioned reads the PV of a leaf claim, and its class.
 func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	made := s.Leaf
@@ -155,7 +155,7 @@ func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// observeVolume looks up the host PV that the root is bound to, unless it is of this member.
+// observeVolume reads the host PV to which the root is bound, unless it belongs to this member.
 func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	if c.Root.Spec.VolumeName == "" {
@@ -182,7 +182,7 @@ func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// observeMirror looks up the host PV that was created for a root that is not bound yet.
+// observeMirror reads the host PV that was created for an unbound root.
 func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
 	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root))
 	for i := range hosts {
@@ -193,7 +193,7 @@ func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// observeAsked looks up the leaf PV that the root asks for by name, if the host has no PV for it.
+// observeAsked reads the leaf PV that the root requests by name, if the host has no PV for it.
 func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 	p := c.Observed.Placement
 	candidate := p.Provisioned
@@ -224,7 +224,7 @@ func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// observeRegistration looks up the name of the other member that the root is placed in.
+// observeRegistration reads the name of the other member in which the root is placed.
 func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error {
 	placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 	if placed == "" || placed == o.ClusterID {
@@ -237,8 +237,8 @@ func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error 
 	return err
 }
 
-// observeMember looks up the classes on both sides, the member's node and its namespace. The class
-// of a promise is the one of the time when that was made.
+// observeMember reads the classes on both sides, the member's node and its namespace. The class
+// of a promise is that at the time of its creation.
 func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	name := hostclass.NameOf(c.Root)

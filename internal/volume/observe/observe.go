@@ -22,12 +22,12 @@ import (
 // Observer reads observations from the caches of the host and of one member.
 type Observer struct {
 	proof.Prover
-	// Rules of the member's registration; OfLeaf and OfClaim need them.
+	// Rules of the member's registration. OfLeaf and OfClaim need them.
 	Rules placement.Rules
 }
 
-// OfHost is the observation of the volume that a PV of the host represents, or of a promise
-// without a disk that this member has; nil if that PV is not there, or of no concern to this
+// OfHost returns the observation of the volume that a host PV represents, or of this member's
+// promise without a disk. It returns nil if the PV does not exist or does not concern this
 // member.
 func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, error) {
 	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(name))
@@ -56,7 +56,7 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeUsers(ctx, s)
 }
 
-// OfLeaf is the observation of a PV of the member; nil if it is not there.
+// OfLeaf returns the observation of a PV of the member, or nil if it does not exist.
 func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
 	if err != nil || leaf == nil {
@@ -73,9 +73,9 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeTenant(ctx, s)
 }
 
-// ofVolume is the observation of a volume that a claim, by the name that root and leaf have in
-// common, is decided on: of the leaf claim's volume, if its root is gone; else of the volume of
-// this member that the root is bound to. Nil if there is neither.
+// ofVolume returns the observation of the volume on which the decision about a claim depends:
+// the leaf claim's volume if its root is gone, or else this member's volume to which the root
+// is bound. It returns nil if there is neither.
 func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
@@ -104,7 +104,7 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 		return nil, err
 	}
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
-		s.Host, s.Earlier = &s.Earlier[0], nil // represents the volume that is gone
+		s.Host, s.Earlier = &s.Earlier[0], nil // it represents the volume that is gone
 		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
 		if err := o.observeHosts(ctx, s); err != nil {
 			return nil, err
@@ -137,7 +137,8 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	return s, o.observeUsers(ctx, s)
 }
 
-// observeUsers looks up the Pods that keep the disk of a promise which goes with its last Pod.
+// observeUsers reads the Pods that need the disk of a promise that is released with its last
+// Pod.
 func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
@@ -151,7 +152,7 @@ func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// has notes what the member has under the volume's name.
+// has records the member's PV under the volume's name.
 func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	switch {
 	case leaf == nil:
@@ -163,8 +164,8 @@ func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	}
 }
 
-// observeHosts looks up the host PV that represents the volume, unless it is known, and another
-// one that does; or those that represent another volume of its name.
+// observeHosts reads the host PV that represents the volume, unless it is known, and a second
+// one that does. Otherwise, it reads those that represent another volume of its name.
 func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
@@ -183,9 +184,9 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// relate looks up the claims of both clusters that concern the volume, and, if nothing
-// represents it, what could, or is in the way. known is the leaf claim of a root
-// that is gone, if the observation is of one.
+// relate reads the claims of both clusters that concern the volume. If no host PV represents
+// it, it also reads PVs that may become its mirror or that have its names. known is the leaf
+// claim of a root that is gone, if the observation is of one.
 func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -202,9 +203,9 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	return nil
 }
 
-// observeClaims looks up the leaf claim of the root that the host PV is for, and the one that
-// the leaf PV is bound to. The known one is neither of the two if only its name leads to the
-// volume: no other controller finds it then.
+// observeClaims reads the leaf claim of the host PV's root, and the one to which the leaf PV is
+// bound. The known one is neither of them if only its volumeName refers to the volume. No other
+// controller finds it in that case.
 func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.HostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
@@ -213,7 +214,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		if err != nil {
 			return err
 		}
-		s.Claim = nil // may have been read before
+		s.Claim = nil // it may have been read before
 		if claim != nil && origin.UID == uid {
 			s.Claim = claim
 		}
@@ -248,7 +249,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
 
-// root is the root of a leaf claim; nil if it is gone.
+// root returns the root of a leaf claim, or nil if it is gone.
 func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, origin.Root)
 	if claim == nil || claim.UID != origin.UID {
@@ -257,8 +258,9 @@ func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.Persi
 	return claim, nil
 }
 
-// holder is the leaf claim of ours that names the volume and that the leaf PV is bound to; else,
-// if no host PV says whose the volume is, the one of the root that the leaf PV was made for.
+// holder returns Xylem's leaf claim that names the volume and to which the leaf PV is bound.
+// Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the root
+// for which the leaf PV was created.
 func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	leaf := s.Leaf
 	if leaf == nil {
@@ -276,7 +278,7 @@ func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.Persi
 	return o.naming(ctx, s, s.Stamp.Root)
 }
 
-// naming is the leaf claim of a key, if it names the volume.
+// naming returns the leaf claim of a key, if it names the volume.
 func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
 	if claim == nil || claim.Spec.VolumeName != s.Name {
@@ -285,7 +287,7 @@ func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.Name
 	return claim, origin, err
 }
 
-// observeRoot looks up the claim that the volume is for.
+// observeRoot reads the claim that the volume is for.
 func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	if s.Origin.UID == "" {
 		return nil
@@ -302,9 +304,9 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// observeUnmirrored looks up what may come to represent the volume, and what has its names.
-// Each read shows the cache as it is then: a PV that came after the first one, and is found by
-// a later one, represents the volume, and is not in the way.
+// observeUnmirrored reads the PVs that may represent the volume, and those that have its names.
+// Each read shows the current state of the cache: a PV that appears after the first read, and
+// that a later one finds, represents the volume and does not have its name by accident.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {
@@ -337,8 +339,8 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 	return nil
 }
 
-// observeTenant looks up the class and the namespace of the root, or of the claim that asks
-// for the volume.
+// observeTenant reads the class and the namespace of the root, or of the claim that requests
+// the volume.
 func (o Observer) observeTenant(ctx context.Context, s *volume.Observed) error {
 	claim := s.Root
 	if claim == nil && s.Successor != nil && hostpv.AsksFor(s.Successor, s.Leaf, o.Member) {

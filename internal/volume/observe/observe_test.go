@@ -20,7 +20,7 @@ import (
 
 var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// arriving is a cache whose objects came into it after the first list.
+// arriving is a cache whose objects appear after the first list.
 type arriving struct {
 	client.Reader
 	volumes    []*corev1.PersistentVolume
@@ -60,7 +60,7 @@ func copyNamed[T any, P interface {
 	return false
 }
 
-// observer of a leaf PV that is ready to be mirrored, and of PVs of the host.
+// observer returns an Observer of a leaf PV that is ready to be mirrored, and of host PVs.
 func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, hosts ...*corev1.PersistentVolume) Observer {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
@@ -81,7 +81,7 @@ func rootClaim() *corev1.PersistentVolumeClaim {
 	}
 }
 
-// heldLeaf is a leaf PV that is stamped and at Retain.
+// heldLeaf returns a stamped leaf PV with policy Retain.
 func heldLeaf() *corev1.PersistentVolume {
 	leaf := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid", Annotations: map[string]string{
@@ -97,8 +97,8 @@ func heldLeaf() *corev1.PersistentVolume {
 	return leaf
 }
 
-// A host PV that we have just made may be in the cache by the second look, and not by the
-// first: it is the leaf's own, and none is made beside it under another name.
+// A host PV that this process has just created may appear in the cache between two look-ups. It
+// is the leaf's own, and no second one is created under another name.
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// PodsHere are the Pods that use a claim and are bound to the member's node, or about to be.
+// PodsHere returns the Pods that use a claim and are, or are about to be, bound to the member's
+// node.
 func (o ClaimObserver) PodsHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, o.Host, claim)
 	if err != nil {
@@ -23,8 +24,8 @@ func (o ClaimObserver) PodsHere(ctx context.Context, claim types.NamespacedName)
 	return o.BoundHere(ctx, o.Host, pods)
 }
 
-// BoundHere are those of some Pods that are bound to the member's node, or about to be, by a
-// reader of the host.
+// BoundHere returns those of the given Pods that are, or are about to be, bound to the member's
+// node. It reads from host.
 func (o ClaimObserver) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var here []corev1.Pod
 	for i := range pods {
@@ -45,14 +46,14 @@ func (o ClaimObserver) BoundHere(ctx context.Context, host client.Reader, pods [
 	return here, nil
 }
 
-// uses reports whether a Pod can be what a disk is provisioned for: it has neither ended nor is
-// it being deleted, and may be pushed.
+// uses reports whether a disk can be provisioned for a Pod: the Pod has not ended, is not being
+// deleted, and may be pushed.
 func uses(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
-// nominated reports whether a Pod is about to be bound to the member's node, and waits, or has
-// waited, for the volume of another claim that was selected for here.
+// nominated reports whether a Pod is about to be bound to the member's node, and waits or has
+// waited for the volume of another claim for which this member was selected.
 func (o ClaimObserver) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
 		return false, nil
@@ -69,9 +70,9 @@ func (o ClaimObserver) nominated(ctx context.Context, host client.Reader, pod *c
 	return false, nil
 }
 
-// SelectedHere reports whether the scheduler has selected the member's node for a claim's volume.
-// The claim may be bound by now: its Pod is not, until the scheduler looks again. Of a promise, a
-// selected node says nothing.
+// SelectedHere reports whether the scheduler has selected the member's node for a claim's
+// volume. The claim may be bound already while its Pod is not, until the scheduler's next
+// attempt. For a promise, the selected node has no meaning.
 func (o ClaimObserver) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
 }

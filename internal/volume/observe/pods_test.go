@@ -32,8 +32,8 @@ func (l listing) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// nominatedPod is a Pod that the scheduler is about to bind here, when the volume of its other claim
-// is bound.
+// nominatedPod returns a Pod that the scheduler will bind here when the volume of its other
+// claim is bound.
 func nominatedPod() corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
 	for _, claim := range []string{"data", "other"} {
@@ -45,8 +45,8 @@ func nominatedPod() corev1.Pod {
 	return pod
 }
 
-// A Pod is here that is bound to the member's node, or about to be: another claim of it was
-// selected for here.
+// PodsHere returns Pods that are bound to the member's node, or about to be because another
+// claim of theirs was selected for it.
 func TestPodsHere(t *testing.T) {
 	other := func(node, volume string) *corev1.PersistentVolumeClaim {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", Annotations: map[string]string{}}}
@@ -90,7 +90,7 @@ func TestPodsHere(t *testing.T) {
 	}
 }
 
-// Which Pods on the member's node a disk is made for.
+// The Pods on the member's node for which a disk is provisioned.
 func TestUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)

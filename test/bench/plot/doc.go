@@ -1,3 +1,3 @@
-// Command plot draws the results of test/bench as PNG files. It is a module of its
-// own so that the product's does not depend on what draws.
+// Command plot draws the results of test/bench as PNG files. It is a separate module so that
+// the product does not depend on a plotting library.
 package main

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// run is what is drawn of a run of test/bench.
+// run has the plotted fields of a run of test/bench.
 type run struct {
 	Scenario string `json:"scenario"`
 	Part     string `json:"part"`
@@ -81,7 +81,7 @@ func drawAll(dir string) error {
 	return nil
 }
 
-// cumulated is how many percent took how long at most.
+// cumulated converts percentiles to a cumulative distribution.
 func cumulated(percentiles []float64) plotter.XYs {
 	points := make(plotter.XYs, len(percentiles))
 	for percent, ms := range percentiles {
@@ -108,7 +108,7 @@ func draw(dir, title string, axes [2]string, all []line) error {
 	if err != nil {
 		return fmt.Errorf("choose colours: %w", err)
 	}
-	parts := map[string]color.Color{} // repeats of a part have one colour
+	parts := map[string]color.Color{} // repeats of a part share a color
 	for _, one := range all {
 		if len(one.points) == 0 {
 			continue

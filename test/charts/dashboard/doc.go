@@ -1,18 +1,16 @@
-// Command dashboard draws the chart's Grafana dashboard from the live metrics of
-// managers, as one PNG, where there is no Grafana. It reads the metrics as Prometheus
-// does, with Prometheus' own scraper into its own database, asks that database the
-// panels' own queries by its own engine, and lays the panels out as the dashboard says:
+// Command dashboard draws the chart's Grafana dashboard from the live metrics of managers as
+// one PNG, without Grafana. It scrapes the metrics with Prometheus' own code into a Prometheus
+// database, runs the panels' queries with Prometheus' engine, and arranges the panels according
+// to the dashboard:
 //
 //	dashboard --url http://127.0.0.1:8080/metrics --out dashboard.png
 //
-// reads until it is interrupted, or for as long as --for says, and then draws. make
-// dashboard lets test/charts/workload run it.
+// It scrapes until it is interrupted, or for the time of --for, and then draws. make dashboard
+// runs it through test/charts/workload.
 //
-// It fails if a query is wrong, or if a panel has no data that does not say by noValue
-// that it may have none; the picture is written anyway. It says as well for how
-// long the expression of each alert held.
+// It fails if a query is wrong, or if a panel without noValue has no data. It writes the
+// picture even then. It also prints how long the expression of each alert was true.
 //
-// It is a module of its own, so that the product's does not depend on what draws. Its
-// versions are those of test/tools/promtool, so that what is compiled for one serves
-// the other.
+// It is a separate module so that the product does not depend on Prometheus and a plotting
+// library. Its versions are those of test/tools/promtool, so that both share compiled packages.
 package main

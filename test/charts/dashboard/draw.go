@@ -17,15 +17,15 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/paint"
 )
 
-// width of the picture.
+// width of the picture in pixels.
 const width = 1480
 
 func named(metric string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric)
 }
 
-// draw draws the dashboard over all that was read. What a panel lacks that should have
-// something is an error, once the picture is there to be looked at.
+// draw draws the dashboard from all scraped data. It returns an error if a panel lacks data,
+// but writes the picture first.
 func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 	content, err := os.ReadFile(s.dashboard)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 	return nil
 }
 
-// ask asks all of a panel's queries.
+// ask runs all queries of a panel.
 func ask(ctx context.Context, from *data, panel board.Panel, values board.Values) ([]board.Series, error) {
 	var all []board.Series
 	for _, target := range panel.Targets {
@@ -108,7 +108,7 @@ func ask(ctx context.Context, from *data, panel board.Panel, values board.Values
 	return all, nil
 }
 
-// note reports what is shown: the values that variables offer, and the time.
+// note returns a note about the picture: the variables' values, and the time.
 func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (string, error) {
 	var parts []string
 	for _, v := range d.Templating.List {

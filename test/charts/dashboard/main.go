@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	urls      []string
 	length    time.Duration
@@ -51,7 +51,7 @@ func run(args []string) (err error) {
 	}
 	if s.data == "" {
 		if s.data, err = os.MkdirTemp("", "dashboard-"); err != nil {
-			return fmt.Errorf("make a directory for the data: %w", err)
+			return fmt.Errorf("create a directory for the data: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.data)) }()
 	}

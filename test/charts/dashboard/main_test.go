@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// panel is one of a dashboard's, with a query.
+// panel returns the JSON of a panel with a query.
 func panel(id int, title, expr, noValue string) string {
 	return fmt.Sprintf(`{"id":%d,"title":%q,"type":"timeseries","gridPos":{"h":8,"w":8,"x":%d,"y":0},
 		"fieldConfig":{"defaults":{"unit":"none","noValue":%q}},"options":{"legend":{"showLegend":true}},
 		"targets":[{"expr":%q,"legendFormat":"{{cluster}}","range":true}]}`, id, title, 8*(id-1), noValue, expr)
 }
 
-// TestDraw reads metrics that grow from a server, as Prometheus does, and draws them.
+// TestDraw scrapes growing metrics from a server, and draws them.
 func TestDraw(t *testing.T) {
 	var read atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

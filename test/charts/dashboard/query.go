@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// lookback is Prometheus' default, as are the limits: how long the last value of a
-	// series counts that is read no more and did not end.
+	// lookback is Prometheus' default: how long the last value of a series counts after the series
+	// is no longer scraped. The limits are its defaults as well.
 	lookback   = 5 * time.Minute
 	maxSamples = 50_000_000
 	timeout    = 2 * time.Minute
 )
 
-// data is what was read, to be asked over a range of time.
+// data is the scraped data, queried over a time range.
 type data struct {
 	db       *tsdb.DB
 	engine   *promql.Engine
@@ -43,14 +43,14 @@ func newData(db *tsdb.DB) (*data, error) {
 	})}, nil
 }
 
-// every sets the time between points; they are at multiples of it, as Grafana's are.
+// every sets the time between points. Like Grafana's, they are at multiples of it.
 func (d *data) every(step time.Duration) {
 	d.step = step
 	d.from = d.from.Add(step - 1).Truncate(step)
 	d.to = d.to.Truncate(step)
 }
 
-// query asks for the series of a target.
+// query returns the series of a target.
 func (d *data) query(ctx context.Context, target board.Target, expr string) ([]board.Series, error) {
 	query, err := d.engine.NewRangeQuery(ctx, d.db, promql.NewPrometheusQueryOpts(false, lookback), expr, d.from, d.to, d.step)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *data) query(ctx context.Context, target board.Target, expr string) ([]b
 	return all, nil
 }
 
-// values of a label of a metric.
+// values returns the values of a metric's label.
 func (d *data) values(ctx context.Context, metric, label string) (_ []string, err error) {
 	querier, err := d.db.Querier(d.from.UnixMilli(), d.to.UnixMilli())
 	if err != nil {

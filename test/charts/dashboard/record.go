@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// job is what Prometheus calls the managers.
+// job is the job label that Prometheus gives the managers.
 const job = "xylem"
 
-// open opens the data in a directory, or begins again there.
+// open opens the database in a directory, or creates one.
 func open(dir string) (*tsdb.DB, error) {
 	options := tsdb.DefaultOptions()
 	options.NoLockfile = true
@@ -30,7 +30,7 @@ func open(dir string) (*tsdb.DB, error) {
 	return db, nil
 }
 
-// targets are the addresses as Prometheus has them.
+// targets returns the addresses as Prometheus' targets.
 func targets(urls []string) (*targetgroup.Group, error) {
 	group := &targetgroup.Group{Source: job}
 	for _, text := range urls {
@@ -47,8 +47,8 @@ func targets(urls []string) (*targetgroup.Group, error) {
 	return group, nil
 }
 
-// record reads the metrics into the data as Prometheus does, until the context ends or
-// it has done so for as long as it is to.
+// record scrapes the metrics into the database, until the context ends or the configured time
+// is over.
 func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	group, err := targets(s.urls)
 	if err != nil {

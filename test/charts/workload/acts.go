@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// tell lets happen what is to be seen.
+// tell runs the events that the dashboard should show.
 func (w *workload) tell(ctx context.Context) error {
 	member := w.x.Member(troubled)
 	for _, act := range []struct {
@@ -50,10 +50,9 @@ func (w *workload) tell(ctx context.Context) error {
 	return nil
 }
 
-// lose removes a claim of the first member, its Pod and its volume from the host while
-// no manager runs, as a restore of the host from before they were made does. The
-// host's policy lets no admin take Xylem's finalizers off, so it is done in the
-// manager's name.
+// lose removes a claim of the first member, its Pod and its volume from the host while no
+// manager runs, like a restore of the host from an earlier state. The host's policy does not
+// let admins remove Xylem's finalizers, so the function impersonates the manager.
 func (w *workload) lose(ctx context.Context) error {
 	if err := w.x.Manager.Stop(); err != nil {
 		return err
@@ -72,14 +71,14 @@ func (w *workload) lose(ctx context.Context) error {
 	config.Impersonate = rest.ImpersonationConfig{UserName: harness.HostUser, Groups: []string{"system:masters"}}
 	api, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("create a client: %w", err)
 	}
 	for _, obj := range []client.Object{
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: keptClaim}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}},
 		claim,
 	} {
-		// The policy lets the manager have volumes alone.
+		// The policy lets the manager change only volumes.
 		as := w.x.Host.API
 		if _, isVolume := obj.(*corev1.PersistentVolume); isVolume {
 			as = api

@@ -18,17 +18,17 @@ const (
 	space        = "shop"
 	classMirror  = "mirrored"
 	classPromise = "promised"
-	// keptClaim is not deleted.
+	// keptClaim is never deleted.
 	keptClaim = "kept"
-	// pace is how often a claim is created, and all are looked at.
+	// pace is the interval at which a claim is created, and all are checked.
 	pace = 700 * time.Millisecond
-	// age is how old a claim is before it is grown, and as long after that it is deleted.
+	// age is the age at which a claim is grown, and the time after that until it is deleted.
 	age = 8 * time.Second
 )
 
 var grownSize = resource.MustParse("2Gi")
 
-// prepare makes the classes, the namespace, and the claim that is lost later on.
+// prepare creates the classes, the namespace, and the claim that will be lost.
 func (w *workload) prepare(ctx context.Context) error {
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
 		if err := w.x.Host.Create(ctx, harness.HostClass(name, map[string]string{v1alpha1.ParameterProvisioning: mode})); err != nil {
@@ -52,8 +52,8 @@ func (w *workload) make(ctx context.Context, name, class string, members ...stri
 	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
-// live makes claims with a Pod each at a steady pace; each is grown when its Pod has
-// run for a while, and deleted a while after it has grown.
+// live creates claims with a Pod each at a steady pace. It grows each claim when its Pod has
+// run for a while, and deletes it a while later.
 func (w *workload) live(ctx context.Context) error {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -79,7 +79,7 @@ func (w *workload) live(ctx context.Context) error {
 	}
 }
 
-// age grows and deletes the claims whose time has come.
+// age grows and deletes claims that are old enough.
 func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.x.Host.API.List(ctx, &claims, client.InNamespace(space)); err != nil {

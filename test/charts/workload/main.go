@@ -17,18 +17,18 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Members; the second is the one that has troubles.
+// Members. The second one has the problems.
 const (
 	steady   = "cluster38"
 	troubled = "cluster39"
 )
 
-// managerArgs are those of the Deployment in config/manager, and those that let a few
-// minutes show what takes ten otherwise.
+// managerArgs are the arguments of the Deployment in config/manager, with shorter intervals, so
+// that a few minutes show what otherwise takes ten.
 var managerArgs = []string{"--leader-elect", "--orphan-interval=30s", "--stuck-after=20s"}
 
 const (
-	// finish is what the other command gets to draw.
+	// finish is how long the other command may draw.
 	finish = 5 * time.Minute
 )
 
@@ -118,7 +118,7 @@ func end(cmd *exec.Cmd) error {
 // workload is one run.
 type workload struct {
 	x      *harness.Xylem
-	second *harness.Manager // beside the harness' own
+	second *harness.Manager // in addition to the harness's own
 	say    func(format string, args ...any)
 }
 

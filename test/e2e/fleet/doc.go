@@ -1,5 +1,5 @@
-// Package fleet gives the end-to-end tests a host and its members: as clusters
-// of kind, with real kubelets, where Xylem is installed by its charts as a user
-// would; or as control planes on loopback (test/controlplane), where the same
-// stories take seconds, and Pods run in name only.
+// Package fleet provides the end-to-end tests with a host and its members. These are kind
+// clusters with real kubelets, where the tests install Xylem with its charts as a user does, or
+// control planes on loopback (test/controlplane), where the same stories take seconds and Pods
+// do not really run.
 package fleet

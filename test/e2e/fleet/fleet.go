@@ -15,28 +15,28 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Names of the clusters. Seed 001's example wants the first member to be called so.
+// Names of the clusters. Seed 001's example requires that of the first member.
 const (
 	HostName = "host"
 	First    = "cluster38"
 	Second   = "cluster39"
 )
 
-// WorkloadImage is the image of the tests' Pods: that of seed 001's example,
-// which is there on every node, whatever a registry would give.
+// WorkloadImage is the image of the tests' Pods, named like that of seed 001's example. The
+// tests load it onto every node, so no registry is needed.
 const WorkloadImage = "registry.paas/cnp/nginx:1.14-alpine"
 
-// Class is the class of seed 001's example: in the host ours, in the members that
-// of a real provisioner.
+// Class is the class of seed 001's example. In the host, Xylem provisions it; in the members, a
+// real provisioner does.
 const Class = "openebs-hostpath"
 
-// Cluster is one cluster, as its admin.
+// Cluster is one cluster with its admin's credentials.
 type Cluster struct {
 	Name string
 	// Kubeconfig is a file that works on this machine.
 	Kubeconfig string
 	Config     *rest.Config
-	// API has no cache; Typed is for subresources and logs.
+	// API has no cache. Typed is for subresources and logs.
 	API   client.WithWatch
 	Typed kubernetes.Interface
 }
@@ -47,7 +47,7 @@ func newCluster(name, kubeconfig string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
 	}
-	config.QPS = -1 // The server's own rules.
+	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building a scheme: %w", err)
@@ -63,28 +63,27 @@ func newCluster(name, kubeconfig string) (*Cluster, error) {
 	return &Cluster{Name: name, Kubeconfig: kubeconfig, Config: config, API: api, Typed: typed}, nil
 }
 
-// Fleet is a host with its members, and what can be done to them from outside.
+// Fleet is a host with its members, and the disturbances that tests can cause.
 type Fleet interface {
-	// Host and Member are there after Up. Members are in the order of their names.
+	// Host and Members are available after Up. Members are sorted by name.
 	Host() *Cluster
 	Member(name string) *Cluster
 	Members() []*Cluster
 
-	// Up starts what does not run, and loads images. Down removes what Up made,
-	// and nothing that was there before.
+	// Up starts missing clusters, and loads images. Down removes the clusters that Up created.
 	Up(ctx context.Context) error
 	Down(ctx context.Context) error
 
-	// KillManager kills the leading manager with no warning. It comes back by itself.
+	// KillManager kills the leading manager without warning. It restarts by itself.
 	KillManager(ctx context.Context) error
-	// Cut and Mend the way between the manager and a member, which continues running.
+	// Cut and Mend disconnect and reconnect the manager and a member. The member continues to run.
 	Cut(ctx context.Context, member string) error
 	Mend(ctx context.Context, member string) error
-	// Kill and Start a member's control plane, with the node that it runs on.
+	// Kill and Start stop and start a member's control plane and its node.
 	Kill(ctx context.Context, member string) error
 	Start(ctx context.Context, member string) error
 
-	// Kubelets reports whether Pods really run, and write.
+	// Kubelets reports whether Pods really run and write.
 	Kubelets() bool
 	// Collect writes logs and objects of all clusters into a directory.
 	Collect(ctx context.Context, dir string) error

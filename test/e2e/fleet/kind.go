@@ -37,40 +37,40 @@ import (
 )
 
 const (
-	// prefix of the names that kind knows the clusters by.
+	// prefix of the clusters' names in kind.
 	prefix = "xylem-e2e-"
-	// leaseName is what the managers' leader holds.
+	// leaseName is the Lease of the managers' leader election.
 	leaseName = "xylem-manager"
-	// poll and patience are for what a cluster does by itself.
+	// poll and patience are for actions that a cluster completes by itself.
 	poll, patience = 500 * time.Millisecond, 3 * time.Minute
 )
 
 const (
-	// NodeImageEnv names the environment variable with the image of the nodes.
+	// NodeImageEnv is the environment variable with the image of the nodes.
 	NodeImageEnv = "KIND_NODE_IMAGE"
-	// KindDir is where the kubeconfigs are, from the root of the repository.
+	// KindDir is the directory of the kubeconfigs, from the root of the repository.
 	KindDir = "dist/e2e"
-	// ImageArchive is the manager's image, from there too.
+	// ImageArchive is the archive with the manager's image, also from the root.
 	ImageArchive = "dist/image.tar"
 )
 
-// sampleImages are further names for the tests' image: what config/samples run.
+// sampleImages are the names of the tests' image, including those that config/samples use.
 var sampleImages = []string{WorkloadImage, "docker.io/library/nginx:1.28-alpine"}
 
-// KindOptions are of a fleet of kind clusters.
+// KindOptions are the options of a fleet of kind clusters.
 type KindOptions struct {
-	// Dir is where kubeconfigs are written.
+	// Dir is the directory for kubeconfigs.
 	Dir string
-	// NodeImage is of the nodes; empty: kind's own, which is pulled.
+	// NodeImage is the image of the nodes. Empty means kind's default, which is pulled.
 	NodeImage string
-	// Archive holds the manager's image, as `make image` writes it.
+	// Archive has the manager's image, as `make image` writes it.
 	Archive string
-	// Progress receives a line about each step that takes time.
+	// Progress receives a line about each long step.
 	Progress func(format string, args ...any)
 }
 
-// workers are how many nodes a cluster has beside that of its control plane, on
-// which then nothing of users runs. The others have one node for everything.
+// workers is the number of worker nodes of a cluster. With workers, no user Pods run on the
+// control plane's node. Other clusters have one node for everything.
 var workers = map[string]int{First: 2}
 
 // Kind is a host and two members, each a kind cluster.
@@ -81,10 +81,10 @@ type Kind struct {
 	members  []*Cluster
 
 	mu   sync.Mutex
-	made []string // clusters that were not there before
+	made []string // clusters that did not exist before
 }
 
-// NewKind returns a fleet that is not up.
+// NewKind returns a fleet that is not started.
 func NewKind(o KindOptions) *Kind {
 	return &Kind{options: o, provider: cluster.NewProvider(cluster.ProviderWithDocker(), cluster.ProviderWithLogger(kindlog.NoopLogger{}))}
 }
@@ -109,12 +109,11 @@ func find(clusters []*Cluster, name string) *Cluster {
 // Kubelets implements Fleet.
 func (*Kind) Kubelets() bool { return true }
 
-// Server is the address of a cluster's API server as the others reach it: by the
-// name of its node, which stays when its address changes.
+// Server returns the address of a cluster's API server for the other clusters: the name of its
+// node, which stays when its IP address changes.
 func (*Kind) Server(name string) string { return "https://" + node(name) + ":6443" }
 
-// node is the name of the node with a cluster's control plane, which is that of its
-// container.
+// node returns the name of a cluster's control plane node, which is that of its container.
 func node(name string) string { return prefix + name + "-control-plane" }
 
 // Up implements Fleet.
@@ -145,8 +144,8 @@ func (k *Kind) Up(ctx context.Context) error {
 	return nil
 }
 
-// configuration of a cluster. A kubelet refuses control groups of version 1
-// unless it is configured; with those of version 2, this shows nothing.
+// configuration returns the kind configuration of a cluster. A kubelet rejects cgroups v1
+// unless it is configured to accept them. With cgroups v2, this has no effect.
 func configuration(name string) []byte {
 	return []byte(`kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
@@ -159,7 +158,7 @@ nodes:
 ` + strings.Repeat("- role: worker\n", workers[name]))
 }
 
-// up starts one cluster, unless it runs, and gives it what the tests need.
+// up starts one cluster, unless it runs, and prepares it for the tests.
 func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image) (*Cluster, error) {
 	there, err := k.provider.List()
 	if err != nil {
@@ -201,7 +200,7 @@ func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image
 	return c, err
 }
 
-// explain adds what the command that failed said, and what may help.
+// explain returns the output of a failed command, and a hint.
 func (k *Kind) explain(err error) (more string) {
 	if failed := kindexec.RunErrorForError(err); failed != nil {
 		more = "\n" + string(bytes.TrimSpace(failed.Output))
@@ -212,8 +211,8 @@ func (k *Kind) explain(err error) (more string) {
 	return more
 }
 
-// memberClass creates the class of seed 001's example in a member: kind's own
-// provisioner, which makes directories on the node.
+// memberClass creates the class of seed 001's example in a member, with kind's own provisioner,
+// which creates directories on the node.
 func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
 	mode, policy := storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete
 	class := &storagev1.StorageClass{
@@ -226,7 +225,7 @@ func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// ready waits until names are resolved and disks are created.
+// ready waits until DNS and the provisioner work.
 func ready(ctx context.Context, c *Cluster) error {
 	for _, key := range []client.ObjectKey{{Namespace: "kube-system", Name: "coredns"}, {Namespace: "local-path-storage", Name: "local-path-provisioner"}} {
 		if err := available(ctx, c, key); err != nil {
@@ -249,7 +248,7 @@ func available(ctx context.Context, c *Cluster, key client.ObjectKey) error {
 	})
 }
 
-// await calls check until it returns nil, and says at the end what lacked.
+// await calls check until it returns nil. After the timeout, it returns check's last error.
 func await(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
@@ -262,7 +261,7 @@ func await(ctx context.Context, what string, check func(context.Context) error) 
 	return nil
 }
 
-// packWorkload builds the program of the tests' Pods, and packs it.
+// packWorkload builds the program of the tests' Pods, and packs it into images.
 func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -272,7 +271,7 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a work directory: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // It is packed by then.
+	defer func() { _ = os.RemoveAll(dir) }() // The images contain it by then.
 	program := filepath.Join(dir, "workload")
 	if err := kubebin.GoBuild(ctx, root, program, "./test/e2e/workload", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
 		return nil, err
@@ -293,7 +292,7 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	return images, nil
 }
 
-// load puts the images onto a cluster's nodes, the manager's onto the host's.
+// load loads the images onto a cluster's nodes, and the manager's onto the host's.
 func (k *Kind) load(name string, workload map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
 		reader, writer := io.Pipe()
@@ -316,7 +315,7 @@ func (k *Kind) load(name string, workload map[string]v1.Image) error {
 	})
 }
 
-// Retag gives the manager's image on the host another name there.
+// Retag gives the manager's image on the host another name.
 func (k *Kind) Retag(from, to string) error {
 	return k.eachNode(HostName, func(n nodes.Node) error {
 		if err := nodeutils.ReTagImage(n, "docker.io/library/"+from, "docker.io/library/"+to); err != nil {
@@ -342,7 +341,7 @@ func (k *Kind) eachNode(name string, do func(nodes.Node) error) error {
 // Down implements Fleet.
 func (k *Kind) Down(context.Context) error { return k.delete(k.made) }
 
-// Delete removes all clusters of the tests, of every run.
+// Delete removes all clusters of the tests, including those of other runs.
 func (k *Kind) Delete() error { return k.delete([]string{HostName, First, Second}) }
 
 func (k *Kind) delete(names []string) error {
@@ -377,8 +376,8 @@ func (k *Kind) KillManager(ctx context.Context) error {
 	return nil
 }
 
-// Cut implements Fleet: nothing passes between the host's node and the member's,
-// in either direction, and nobody is told.
+// Cut implements Fleet. It drops all packets between the host's node and the member's, in both
+// directions.
 func (k *Kind) Cut(ctx context.Context, member string) error { return k.filter(ctx, member, "-I") }
 
 // Mend implements Fleet.
@@ -410,7 +409,7 @@ func (k *Kind) Start(ctx context.Context, member string) error {
 	return ready(ctx, k.Member(member))
 }
 
-// KillNode kills one node, by its name in its cluster, with no warning.
+// KillNode kills one node without warning, by its name in its cluster.
 func (*Kind) KillNode(ctx context.Context, name string) error { return docker(ctx, "kill", name) }
 
 // StartNode starts a node that was killed.
@@ -424,8 +423,8 @@ func docker(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Files lists the directories that a member's provisioner has made on its nodes and
-// not removed.
+// Files lists the directories that a member's provisioner has created on its nodes and not
+// removed.
 func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
 	var files []string
 	err := k.eachNode(member, func(n nodes.Node) error {

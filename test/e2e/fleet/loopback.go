@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Loopback is the same as control planes on this machine, with the manager as a
-// process: Pods run in name only, and there is nothing to be installed.
+// Loopback has the same clusters as control planes on this machine, with the manager as a
+// process. Pods do not really run, and Xylem need not be installed.
 type Loopback struct {
 	progress func(format string, args ...any)
 	x        *harness.Xylem
@@ -19,7 +19,7 @@ type Loopback struct {
 	members  []*Cluster
 }
 
-// NewLoopback returns a fleet that is not up.
+// NewLoopback returns a fleet that is not started.
 func NewLoopback(progress func(format string, args ...any)) *Loopback {
 	return &Loopback{progress: progress}
 }
@@ -63,7 +63,7 @@ func (l *Loopback) Down(ctx context.Context) error {
 	return l.x.Stop(ctx)
 }
 
-// Register registers a member that is up.
+// Register registers a running member.
 func (l *Loopback) Register(ctx context.Context, name string) error {
 	return l.x.Register(ctx, name, name)
 }

@@ -19,11 +19,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// each calls do with every object of a cluster, kind by kind, but for those that
-// cannot be listed.
+// each calls do with the objects of every kind of a cluster that can be listed.
 func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error) error {
 	config := rest.CopyConfig(c.Config)
-	config.WarningHandler = rest.NoWarnings{} // That a kind is old is no news here.
+	config.WarningHandler = rest.NoWarnings{} // Hide warnings that a kind is deprecated.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client of %s: %w", c.Name, err)
@@ -45,7 +44,7 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 			list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-				continue // It went meanwhile, or says that it can be listed and cannot.
+				continue // The kind was removed meanwhile, or cannot be listed although it claims so.
 			case err != nil:
 				return fmt.Errorf("listing %s of %s: %w", resource.Resource, c.Name, err)
 			}
@@ -57,15 +56,15 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 	return nil
 }
 
-// passing are kinds whose objects come and go by themselves.
+// passing are kinds whose objects Kubernetes creates and deletes by itself.
 var passing = map[string]bool{
 	"events": true, "componentstatuses": true, "certificatesigningrequests": true, "endpointslices": true,
 	"endpoints": true, "ipaddresses": true, "controllerrevisions": true,
 }
 
-// Inventory lists the objects of a cluster by kind, namespace and name, but for
-// those that come and go by themselves. Pods and Leases of Kubernetes' own
-// namespaces are among these: a node that is started again may replace them.
+// Inventory lists the objects of a cluster by kind, namespace and name, except those that
+// Kubernetes creates and deletes by itself. It also skips Pods and Leases in Kubernetes' own
+// namespaces, because a restarted node may replace them.
 func Inventory(ctx context.Context, c *Cluster) ([]string, error) {
 	var names []string
 	err := each(ctx, c, func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error {
@@ -88,8 +87,8 @@ func Inventory(ctx context.Context, c *Cluster) ([]string, error) {
 	return names, err
 }
 
-// collectObjects writes all objects of a cluster into a directory, a file for
-// each kind. Of Secrets it writes no contents.
+// collectObjects writes all objects of a cluster into a directory, with a file for each kind.
+// It omits the contents of Secrets.
 func collectObjects(ctx context.Context, c *Cluster, dir string) error {
 	to := filepath.Join(dir, "objects")
 	if err := os.MkdirAll(to, 0o750); err != nil {

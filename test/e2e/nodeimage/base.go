@@ -20,13 +20,11 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// enabled are the units that kind's base image enables; all of them are wanted
-// by multi-user.target.
+// enabled are the units that kind's base image enables. multi-user.target wants all of them.
 var enabled = []string{"kubelet.service", "containerd.service", "undo-mount-hacks.service"}
 
-// loadBase makes the image that a node image begins with, as kind's own
-// images/base/Dockerfile does, and loads it into the engine: the operating
-// system, and a layer with what is put over it.
+// loadBase builds the image on which a node image is based, as kind's images/base/Dockerfile
+// does, and loads it into the engine: the operating system, and a layer with additional files.
 func loadBase(ctx context.Context, tag, kind, work string, programs programDirs, system string) error {
 	files, err := baseFiles(ctx, kind, programs)
 	if err != nil {
@@ -51,9 +49,9 @@ func loadBase(ctx context.Context, tag, kind, work string, programs programDirs,
 		return fmt.Errorf("packing the operating system: %w", err)
 	}
 	base, err = image.Build(base, files, func(c *v1.Config) {
-		c.Env = []string{searchPath, "container=docker"} // By which systemd knows where it is.
+		c.Env = []string{searchPath, "container=docker"} // systemd detects by this that it runs in a container.
 		c.Entrypoint = []string{"/usr/local/bin/entrypoint", "/sbin/init"}
-		c.StopSignal = "SIGRTMIN+3" // What systemd ends on.
+		c.StopSignal = "SIGRTMIN+3" // systemd shuts down on this signal.
 	})
 	if err != nil {
 		return err
@@ -63,7 +61,7 @@ func loadBase(ctx context.Context, tag, kind, work string, programs programDirs,
 
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// load gives an image to the engine.
+// load loads an image into the engine.
 func load(ctx context.Context, tag string, img v1.Image) error {
 	progress("node image: loading %s", tag)
 	cmd := exec.CommandContext(ctx, "docker", "load", "--quiet")
@@ -121,7 +119,7 @@ func baseFiles(ctx context.Context, kind string, programs programDirs) ([]image.
 	), nil
 }
 
-// kindFiles are kind's own, with the modes that its Dockerfile gives them.
+// kindFiles returns kind's own files, with the modes from its Dockerfile.
 func kindFiles(dir string) ([]image.File, error) {
 	var files []image.File
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -145,9 +143,9 @@ func kindFiles(dir string) ([]image.File, error) {
 	return files, nil
 }
 
-// lenient is kind's configuration of containerd, but for this: where the machine
-// has no CAP_SYS_RESOURCE, a container cannot be made less likely to be killed
-// for lack of memory, and without this setting no Pod would start.
+// lenient returns kind's containerd configuration with one additional setting. Without
+// CAP_SYS_RESOURCE, a container's OOM score cannot be lowered, and no Pod would start without
+// this setting.
 func lenient(path string) ([]byte, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // kind's own.
 	if err != nil {
@@ -160,7 +158,7 @@ func lenient(path string) ([]byte, error) {
 	return bytes.Replace(content, strict, lenient, 1), nil
 }
 
-// baseSpec is what every container begins with: containerd's default, with the
+// baseSpec returns the base specification of all containers: containerd's default, with the
 // hook of kind's base image, and without limits.
 func baseSpec(ctx context.Context, programs programDirs) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, programs.of("ctr"), "oci", "spec") //nolint:gosec // That we built.

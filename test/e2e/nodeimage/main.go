@@ -1,10 +1,10 @@
-// Command nodeimage builds a node image for kind without any registry: the
-// programs from Go modules, the operating system from Debian packages, and
-// kind's own files from its module. What comes out is as `kind build node-image`
-// would have made it, for kind's own builder is what puts it together.
+// Command nodeimage builds a node image for kind without a registry: the programs from Go
+// modules, the operating system from Debian packages, and kind's files from its module. The
+// result is the same as that of `kind build node-image`, because kind's own builder assembles
+// it.
 //
-// It needs Go, a Docker engine, debootstrap, and root, which debootstrap asks
-// for. See README.md.
+// It needs Go, a Docker engine, debootstrap, and root permissions for debootstrap. See
+// README.md.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// defaultImage is the name that README.md gives to KIND_NODE_IMAGE.
+// defaultImage is the name for KIND_NODE_IMAGE in README.md.
 const defaultImage = "xylem-kind-node:dev"
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// progress tells the user what takes so long.
+// progress prints what takes a while.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func run(ctx context.Context, image string, programsOnly bool) error {
@@ -76,7 +76,7 @@ func run(ctx context.Context, image string, programsOnly bool) error {
 	return nil
 }
 
-// requirements reports what is missing on this machine, before minutes are spent.
+// requirements reports missing requirements of this machine before the build begins.
 func requirements(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("debootstrap makes device files and changes its root directory: run this as root")
@@ -92,8 +92,7 @@ func requirements(ctx context.Context) error {
 	return nil
 }
 
-// assemble makes the base image, packs Kubernetes as a release does, and has
-// kind put the one into the other.
+// assemble builds the base image, packs Kubernetes like a release, and has kind combine them.
 func assemble(ctx context.Context, root, work, image string, programs programDirs, system string) error {
 	kind, err := moduleDir(ctx, root, "sigs.k8s.io/kind")
 	if err != nil {
@@ -107,7 +106,7 @@ func assemble(ctx context.Context, root, work, image string, programs programDir
 	if err := packRelease(ctx, release, kind, work, programs, system); err != nil {
 		return err
 	}
-	// kind extracts the archive into TMPDIR, and leaves it there.
+	// kind extracts the archive into TMPDIR, and does not delete it.
 	if err := os.Setenv("TMPDIR", work); err != nil {
 		return err
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// modules is the nested module that pins the programs, from the root.
+// modules is the path of the nested module that pins the programs, from the root.
 const modules = "test/e2e/nodeimage/programs"
 
-// programDirs are where the programs are: those of the loopback clusters, and
-// those that only a node needs.
+// programDirs are the directories of the programs: those of the loopback clusters, and those
+// that only a node needs.
 type programDirs struct {
 	controlPlane, node string
 	// kubernetes is the version of both.
@@ -34,11 +34,10 @@ func (d programDirs) of(name string) string {
 	return filepath.Join(d.node, name)
 }
 
-// program is one that is built of the nested module, or, without a module, of
-// this one.
+// program is a program to build from the nested module or, without a module, from this one.
 type program struct {
 	name, pkg, module, tags string
-	// version is the variable that the module's version is linked into.
+	// version is the variable into which the module's version is linked.
 	version []string
 }
 
@@ -46,18 +45,18 @@ const (
 	containerd = "github.com/containerd/containerd/v2"
 	cni        = "github.com/containernetworking/plugins"
 	kubernetes = "k8s.io/kubernetes"
-	// noSnapshotters leaves out what no kind node selects.
+	// noSnapshotters excludes snapshotters that no kind node uses.
 	noSnapshotters = "no_aufs no_zfs no_btrfs no_devmapper"
 )
 
 var (
 	containerdVersion = []string{containerd + "/version.Version"}
-	// kubeadm compares versions with each other and finds images by them.
+	// kubeadm compares versions with each other, and finds images by them.
 	kubernetesVersion = []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 	crictlVersion     = []string{"sigs.k8s.io/cri-tools/pkg/version.Version"}
 )
 
-// plugins are those of kind's base image.
+// plugins are the CNI plugins of kind's base image.
 var plugins = []string{"main/ptp", "main/loopback", "ipam/host-local", "meta/portmap"}
 
 func nodePrograms() []program {
@@ -87,8 +86,8 @@ func nodePrograms() []program {
 	return list
 }
 
-// buildPrograms builds what is not there yet. The programs of a node are kept
-// beside those of the loopback clusters, under a hash of what they are made of.
+// buildPrograms builds missing programs. Those of a node are stored next to those of the
+// loopback clusters, under a hash of their sources.
 func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 	controlPlane, err := kubebin.Build(ctx, root, kubebin.Core(), progress)
 	if err != nil {
@@ -145,7 +144,7 @@ func build(ctx context.Context, root, path string, p program) error {
 		"-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", linked)
 }
 
-// hashOf is of every file below dir that Go builds of, and of the toolchain.
+// hashOf returns a hash of all Go sources below dir, and of the toolchain.
 func hashOf(dir string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOARCH)
@@ -171,7 +170,7 @@ func moduleVersion(ctx context.Context, root, module string) (string, error) {
 	return goList(ctx, filepath.Join(root, modules), module, "{{.Version}}")
 }
 
-// moduleDir is where the sources of a module of the root are.
+// moduleDir returns the directory with the sources of a dependency of the root's module.
 func moduleDir(ctx context.Context, root, module string) (string, error) {
 	return goList(ctx, root, module, "{{.Dir}}")
 }

@@ -21,13 +21,12 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// registry is where kubeadm believes that images come from.
+// registry is the registry from which kubeadm expects images.
 const registry = "registry.k8s.io"
 
-// packRelease writes what a release of Kubernetes calls its server binaries:
-// kubelet, kubeadm and kubectl, and archives with images. There may be four of
-// these. The last one holds every other image that a node needs as well, so
-// that kind's builder finds them all there and pulls none.
+// packRelease writes the server binaries of a Kubernetes release: kubelet, kubeadm and kubectl,
+// and up to four archives with images. The last archive also has all other images that a node
+// needs, so that kind's builder finds them there and pulls none.
 func packRelease(ctx context.Context, to, kind, work string, programs programDirs, system string) (err error) {
 	bin := filepath.Join(work, "images")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
@@ -67,11 +66,11 @@ func packRelease(ctx context.Context, to, kind, work string, programs programDir
 	return nil
 }
 
-// otherImages are those of kubeadm that are not the control plane's, and kind's
-// own, by the names under which they are looked for.
+// otherImages returns kubeadm's images except the control plane's, and kind's own, by the names
+// that kind uses.
 func otherImages(ctx context.Context, kind string, programs programDirs, system string) (map[string]v1.Image, error) {
 	builder := filepath.Join(kind, "pkg/build/nodeimage")
-	wanted := map[string]string{ // where the name is found, and the program in it
+	wanted := map[string]string{ // where the name is found, and the program in the image
 		`docker\.io/kindest/kindnetd:[\w.-]+`:               "podnet",
 		`docker\.io/kindest/local-path-provisioner:[\w.-]+`: "local-path-provisioner",
 	}
@@ -120,8 +119,8 @@ func otherImages(ctx context.Context, kind string, programs programDirs, system 
 	return images, nil
 }
 
-// named finds the name of an image in kind's sources, so that it is always that
-// which kind looks for.
+// named returns the name of an image from kind's sources, so that it always matches the name
+// that kind uses.
 func named(pattern, dir, glob string) (string, error) {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
@@ -143,7 +142,7 @@ func named(pattern, dir, glob string) (string, error) {
 	return "", fmt.Errorf("no %s names an image like %s: this version of kind needs another recipe", filepath.Join(dir, glob), pattern)
 }
 
-// basics are what a program of Go may look for.
+// basics returns files that a Go program may need.
 func basics() []image.File {
 	return []image.File{
 		{Path: "/etc/passwd", Mode: 0o644, Content: []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n")},
@@ -153,7 +152,7 @@ func basics() []image.File {
 	}
 }
 
-// oneProgram is an image with one static program.
+// oneProgram returns an image with one static program.
 func oneProgram(path string) (v1.Image, error) {
 	to := "/usr/local/bin/" + filepath.Base(path)
 	return pack(to, append(basics(), image.File{Path: to, Mode: 0o755, From: path}))
@@ -169,7 +168,7 @@ func pack(entrypoint string, files []image.File) (v1.Image, error) {
 	})
 }
 
-// shell is an image with busybox, for scripts.
+// shell returns an image with busybox, for scripts.
 func shell(system string) (v1.Image, error) {
 	files := append(basics(), image.File{Path: "/bin/busybox", Mode: 0o755, From: filepath.Join(system, "bin/busybox")})
 	for _, applet := range []string{"sh", "mkdir", "rm", "chmod", "ls", "cat"} {
@@ -178,11 +177,11 @@ func shell(system string) (v1.Image, error) {
 	return pack("/bin/sh", files)
 }
 
-// proxy is an image with kube-proxy and the programs that it runs, out of the
-// operating system.
+// proxy returns an image with kube-proxy and the programs that it runs, from the operating
+// system.
 func proxy(system string, programs programDirs) (v1.Image, error) {
 	run := []string{"/usr/sbin/xtables-nft-multi", "/usr/sbin/conntrack", "/usr/sbin/nft", "/usr/bin/kmod"}
-	// Rules are written by extensions, which have libraries of their own.
+	// iptables loads extensions, which have their own libraries.
 	extensions, err := filepath.Glob(filepath.Join(system, "usr/lib/*/xtables/*.so"))
 	if err != nil || len(extensions) == 0 {
 		return nil, errors.Join(fmt.Errorf("the operating system at %s has no extensions of iptables", system), err)
@@ -211,8 +210,8 @@ func proxy(system string, programs programDirs) (v1.Image, error) {
 	return pack("/usr/local/bin/kube-proxy", files)
 }
 
-// saveListed writes an archive that begins with a list of its images: kind's
-// builder reads no more than the first entry of the one that comes otherwise.
+// saveListed writes an archive that begins with a list of its images, because kind's builder
+// reads only the first entry otherwise.
 func saveListed(to string, images map[string]v1.Image) (err error) {
 	list := map[string]map[string]string{}
 	for tag := range images {
@@ -228,7 +227,7 @@ func saveListed(to string, images map[string]v1.Image) (err error) {
 		return fmt.Errorf("writing %s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	// Flushed, and not closed: what follows is of the same archive.
+	// Flush and do not close the writer: the archive continues.
 	first := tar.NewWriter(out)
 	if err := first.WriteHeader(&tar.Header{Name: "repositories", Mode: 0o644, Size: int64(len(content))}); err != nil {
 		return fmt.Errorf("writing %s: %w", to, err)
@@ -242,7 +241,7 @@ func saveListed(to string, images map[string]v1.Image) (err error) {
 	return image.Write(out, images)
 }
 
-// compress writes an archive of files by their names below prefix.
+// compress writes an archive of files with their names below prefix.
 func compress(to, prefix string, files map[string]string) (err error) {
 	out, err := os.Create(to) //nolint:gosec // In our work directory.
 	if err != nil {

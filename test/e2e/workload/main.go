@@ -1,14 +1,13 @@
-// Command workload is what runs in the tests' Pods: it writes to a file on its
-// volume, and tells over HTTP what is in it. It takes the place of nginx where
-// none can be pulled.
+// Command workload runs in the tests' Pods. It writes to a file on its volume, and serves the
+// file's content over HTTP. It replaces nginx where nginx cannot be pulled.
 //
-//	GET /   what the file holds: a line for each start, and what was posted
-//	POST /  append a line, log that, and answer when it is on the disk
-//	POST /end  end with code 7
+//	GET /   the content of the file: a line for each start, and posted lines
+//	POST /  append a line, log it, and respond when it is on the disk
+//	POST /end  exit with code 7
 //
 // With arguments, it is what kubectl exec and debug run: "say WORD..." prints the words and
-// exits with code 7, "copy" copies its input to its output, "terminal" prints the size of
-// its terminal, or that it has none. By the name tar, it is what kubectl cp runs.
+// exits with code 7, "copy" copies its input to its output, "terminal" prints the size of its
+// terminal, or that it has none. With the name tar, it is what kubectl cp runs.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 const (
 	file    = "/data/lines"
 	address = ":80"
-	// limit of what is posted.
+	// limit of a posted line, in bytes.
 	limit = 4 << 10
 )
 
@@ -53,7 +52,7 @@ func main() {
 		log.Fatal(err)
 	}
 	lines := &lines{path: file}
-	// A Pod without a volume serves anyway.
+	// Without a volume, the Pod serves nevertheless.
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
 		if err := lines.append("started " + name); err != nil {
 			log.Fatal(err)
@@ -64,7 +63,7 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// execute what kubectl exec asks for, and return the exit code.
+// execute runs a command of kubectl exec, and returns the exit code.
 func execute(args []string) int {
 	switch args[0] {
 	case "say":
@@ -81,7 +80,8 @@ func execute(args []string) int {
 	return 1
 }
 
-// terminal says how large one is. kubectl sends the size once the program runs.
+// terminal prints the size of the terminal. kubectl sends the size after the program has
+// started.
 func terminal(fd int) string {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
@@ -112,7 +112,7 @@ func (l *lines) append(line string) error {
 	if _, err := fmt.Fprintln(f, line); err != nil {
 		return err
 	}
-	// What was answered for has to be there after the node was killed.
+	// An acknowledged line must survive a crash of the node.
 	if err := f.Sync(); err != nil {
 		return err
 	}

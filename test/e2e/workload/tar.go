@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// archive is the part of tar that kubectl cp needs: "cf - FILE" writes a file to the output,
-// "xmf - -C DIRECTORY" writes the files of the input to a directory.
+// archive implements the parts of tar that kubectl cp needs: "cf - FILE" writes a file to the
+// output, and "xmf - -C DIRECTORY" writes the files of the input to a directory.
 func archive(args []string) error {
 	if len(args) < 3 {
 		return fmt.Errorf("tar %v: not understood", args)

@@ -1,8 +1,8 @@
-// Command charts generates what the Helm charts take from elsewhere: CRDs, RBAC,
-// admission policies and the CSIDriver from what kustomize builds of config/, the
-// descriptions in values.schema.json and the table of values in README.md from the
-// comments of values.yaml.
+// Command charts generates the parts of the Helm charts that have another source: CRDs, RBAC,
+// admission policies and the CSIDriver from kustomize's output for config/, and the
+// descriptions in values.schema.json and the table of values in README.md from the comments of
+// values.yaml.
 //
 //	go run ./test/gen/charts --kustomize bin/kustomize            # write
-//	go run ./test/gen/charts --kustomize bin/kustomize --verify   # say what would change, and fail
+//	go run ./test/gen/charts --kustomize bin/kustomize --verify   # print differences, and fail
 package main

@@ -10,21 +10,21 @@ import (
 	"slices"
 )
 
-// chart is one that is generated: from which kustomization, and how its objects
-// are cut up into templates.
+// chart is a chart to generate: its kustomization, and how to distribute the objects to
+// templates.
 type chart struct {
 	name, kustomization string
-	// account is the ServiceAccount that the kustomization makes, accountValue what
-	// names it in the chart.
+	// account is the ServiceAccount in the kustomization. accountValue is its name in the chart's
+	// templates.
 	account, accountValue string
-	// accountPrefix begins the account's name in policies, where that is not accountValue.
+	// accountPrefix is the prefix of the account's name in policies, if that is not accountValue.
 	accountPrefix string
-	// values replace literals of the kustomization by the chart's values.
+	// values map literals of the kustomization to the chart's values.
 	values    []string
 	templates []template
-	// rightsFile takes what the account may do by its roles; empty: nobody asks.
+	// rightsFile receives the permissions of the account; empty for none.
 	rightsFile string
-	// narrowed is a rule that a value limits to namespaces, if there is one.
+	// narrowed is a rule that a value restricts to namespaces, or nil.
 	narrowed *narrowed
 }
 
@@ -97,7 +97,7 @@ func run(kustomize string, verify bool) error {
 	return nil
 }
 
-// generate is the content of the chart's generated files, by path.
+// generate returns the content of the chart's generated files by path.
 func (c chart) generate(kustomize string) (map[string][]byte, error) {
 	command := exec.Command(kustomize, "build", c.kustomization) //nolint:gosec // the caller's own choice
 	command.Stderr = os.Stderr

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// narrowed is a rule of a ClusterRole that is granted in some namespaces only, if a
-// value lists them: by a Role and a RoleBinding in each.
+// narrowed is a rule of a ClusterRole. If a value lists namespaces, a Role and a RoleBinding in
+// each grant it instead.
 type narrowed struct {
-	// namespaces is the value that lists them; rule is the YAML of the rule.
+	// namespaces is the value that lists them. rule is the YAML of the rule.
 	namespaces, rule string
 	// role is the name of the Roles and RoleBindings.
 	role string
 }
 
-// leaveOut makes the rule depend on the value, wherever the text has it.
+// leaveOut makes the rule depend on the value, wherever it occurs in the text.
 func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	rule := indented(n.rule, indent)
 	if strings.Count(text, rule) != 1 {
@@ -23,7 +23,7 @@ func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
 }
 
-// roles grant the rule in each of the namespaces.
+// roles returns the Roles and RoleBindings for each of the namespaces.
 func (n *narrowed) roles(account string) string {
 	return strings.NewReplacer("NAMESPACES", n.namespaces, "ROLE", n.role, "ACCOUNT", strings.Replace(account, "{{ .", "{{ $.", 1), "RULE\n", n.rule).Replace(`{{- range $namespace := NAMESPACES }}
 ---
@@ -56,7 +56,7 @@ subjects:
 `)
 }
 
-// rights are what is granted in each of the namespaces, for the test of a release.
+// rights returns the permissions in each of the namespaces, for the test of a release.
 func (n *narrowed) rights() string {
 	return "{{- range " + n.namespaces + " }}\n- namespace: {{ . }}\n  rules:\n" + indented(n.rule, "  ") + "{{- end }}\n"
 }

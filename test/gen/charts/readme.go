@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Marks before and after the table of values in README.md.
+// Markers before and after the table of values in README.md.
 const (
 	tableBegin = "<!-- Generated from values.yaml by `make charts`. -->\n"
 	tableEnd   = "<!-- End of what is generated. -->\n"
 )
 
-// readme is the chart's README.md with the table of its values.
+// readme returns the chart's README.md with the current table of values.
 func readme(directory string) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(directory, "README.md")) //nolint:gosec // part of the repository
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rights is what the account is bound to, for `manager check installed`: a list of
-// {namespace, rules}, of which those on URLs are left out.
+// rights returns the permissions of the account for `manager check installed`: a list of
+// {namespace, rules}, without rules on URLs.
 func (c chart) rights(objects []map[string]any) ([]byte, error) {
 	type key struct{ kind, namespace, name string }
 	rules := map[key][]any{}

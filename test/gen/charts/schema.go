@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// schema is the chart's values.schema.json with the descriptions of values.yaml.
-// It fails where one of the two has a value that the other has not.
+// schema returns the chart's values.schema.json with the descriptions of values.yaml. It fails
+// if a value is only in one of the two.
 func schema(directory string) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(directory, "values.schema.json")) //nolint:gosec // part of the repository
 	if err != nil {
@@ -50,7 +50,7 @@ func schema(directory string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// lookUp finds the schema of a value.
+// lookUp returns the schema of a value.
 func lookUp(schema map[string]any, path []string) (map[string]any, bool) {
 	for _, key := range path {
 		properties, _ := schema["properties"].(map[string]any)
@@ -63,15 +63,15 @@ func lookUp(schema map[string]any, path []string) (map[string]any, bool) {
 	return schema, true
 }
 
-// surplus are the properties that no value has: down to the known leaves, whose own
-// structure is theirs.
+// surplus returns an error for each property without a value. It does not descend below known
+// leaves.
 func surplus(schema map[string]any, path []string, known map[string]bool) []error {
 	properties, _ := schema["properties"].(map[string]any)
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		here := append(append([]string(nil), path...), key)
 		name := strings.Join(here, ".")
-		if name == "global" { // Helm's own, given to every chart
+		if name == "global" { // Helm's own value, which every chart has
 			continue
 		}
 		inner, ok := properties[key].(map[string]any)

@@ -14,19 +14,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// namespace is the one that config/ is written for.
+// namespace is the manager's namespace in config/.
 const namespace = "xylem-system"
 
 // template is a generated template of a chart.
 type template struct {
 	file  string
 	kinds []string
-	// condition is what the whole template depends on; keep what the annotation
-	// depends on that makes Helm leave the objects when the release goes.
+	// condition is the condition for the whole template. keep is the condition for the annotation
+	// that makes Helm keep the objects on uninstall.
 	condition, keep string
 }
 
-// Where what is not YAML goes when the objects have become text.
+// Placeholders for text that is not YAML.
 const (
 	placeLabels = "PLACE-OF-LABELS"
 	placeKeep   = "PLACE-OF-KEEP"
@@ -54,7 +54,7 @@ func split(stream []byte) ([]map[string]any, error) {
 	}
 }
 
-// render is the template with the objects of its kinds.
+// render returns the template with the objects of its kinds.
 func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. The reasons stand there. */ -}}\n", c.kustomization)
@@ -90,8 +90,8 @@ func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// object is the text of an object in a template: the chart's labels instead of
-// kustomize's, the release's namespace and the account's name instead of fixed ones.
+// object returns the text of an object in a template, with the chart's labels instead of
+// kustomize's, the release's namespace and the account's value.
 func (c chart) object(t template, object map[string]any) (string, error) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -128,7 +128,7 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 	return text, nil
 }
 
-// parametrize puts values in the place of the namespace and of the account's name.
+// parametrize replaces the namespace and the account's name by values.
 func (c chart) parametrize(text string) string {
 	const release, subject, names = "{{ .Release.Namespace }}", "- kind: ServiceAccount\n  name: ", "resourceNames:\n  - "
 	prefix := cmp.Or(c.accountPrefix, c.accountValue)

@@ -10,8 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is a value of a chart: a leaf of values.yaml, or a node of it that has a
-// comment of its own.
+// value is a value of a chart: a leaf of values.yaml, or a node with its own comment.
 type value struct {
 	path        []string
 	description string
@@ -21,8 +20,8 @@ type value struct {
 
 func (v value) name() string { return strings.Join(v.path, ".") }
 
-// values reads values.yaml. A mapping whose keys have comments is descended into;
-// any other node is one value, which has to have a comment.
+// values reads values.yaml. It descends into a mapping whose keys have comments. Any other node
+// is one value and must have a comment.
 func values(directory string) ([]value, error) {
 	content, err := os.ReadFile(filepath.Join(directory, "values.yaml")) //nolint:gosec // part of the repository
 	if err != nil {
@@ -60,7 +59,7 @@ func descend(mapping *yaml.Node, path []string) ([]value, error) {
 	return out, nil
 }
 
-// comment is what stands above a key: of its last paragraph, one line.
+// comment returns the last paragraph above a key as one line.
 func comment(key *yaml.Node) string {
 	paragraphs := strings.Split(key.HeadComment, "\n\n")
 	var words []string
@@ -70,7 +69,7 @@ func comment(key *yaml.Node) string {
 	return strings.Join(words, " ")
 }
 
-// inline is the value's default as one line of JSON.
+// inline returns the value's default as one line of JSON.
 func (v value) inline() (string, error) {
 	var decoded any
 	if err := v.node.Decode(&decoded); err != nil {

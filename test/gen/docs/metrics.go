@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// metric is one that the manager defines.
+// metric is a metric that the manager defines.
 type metric struct{ name, kind, help, labels string }
 
 func metricsPage() ([]byte, error) {
@@ -58,8 +58,8 @@ way. A promise is measured for each disk that is provisioned for it.
 	return b.Bytes(), errors.Join(wrong...)
 }
 
-// metricOf reads a call such as NewGaugeVec(GaugeOpts{…}, labels), or NewDesc(name,
-// help, labels, nil).
+// metricOf parses a call such as NewGaugeVec(GaugeOpts{…}, labels), or NewDesc(name, help,
+// labels, nil).
 func metricOf(call *ast.CallExpr, lists map[string][]string) (m metric, is bool) {
 	constructor := selected(call.Fun)
 	if constructor == "NewDesc" && len(call.Args) == 4 {
@@ -92,7 +92,7 @@ func metricOf(call *ast.CallExpr, lists map[string][]string) (m metric, is bool)
 	return m, m.name != ""
 }
 
-// listsOf are the file's variables that are lists of strings.
+// listsOf returns the file's variables that are lists of strings.
 func listsOf(file *ast.File) map[string][]string {
 	lists := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -13,22 +13,22 @@ import (
 	"unicode"
 )
 
-// toDo is where, in a reason's comment, what it says ends.
+// toDo separates, in a reason's comment, the description and what to do.
 const toDo = "To do:"
 
-// constant is a reason as comments name it.
+// constant matches the name of a reason in comments.
 var constant = regexp.MustCompile(`\bReason([A-Z]\w*)`)
 
-// contract is the package whose comments are the page.
+// contract is the package with the comments.
 const contract = "api/v1alpha1"
 
-// group is a block of constants with what its comment says.
+// group is a block of constants with its comment.
 type group struct {
 	text    string
 	entries []entry
 }
 
-// entry is a constant: its value, what it says, and what the user can do.
+// entry is a constant: its value, its description, and what the user can do.
 type entry struct{ value, says, do string }
 
 func reasonsPage() ([]byte, error) {
@@ -39,7 +39,7 @@ func reasonsPage() ([]byte, error) {
 	return render(conditions, groups), nil
 }
 
-// reasonsTable is what `kubectl xylem why` knows of each reason.
+// reasonsTable returns the table of reasons for `kubectl xylem why`.
 func reasonsTable() ([]byte, error) {
 	_, groups, err := reasons()
 	if err != nil {
@@ -67,7 +67,7 @@ func reasonsTable() ([]byte, error) {
 	return out, nil
 }
 
-// reasons are the conditions, and the reasons by group, of the contract.
+// reasons returns the conditions, and the reasons by group, of the contract.
 func reasons() (conditions []entry, groups []group, err error) {
 	_, files, err := sources(contract)
 	if err != nil {
@@ -100,7 +100,7 @@ func reasons() (conditions []entry, groups []group, err error) {
 	return conditions, groups, nil
 }
 
-// entryOf reads a constant: a condition's type, a reason, or neither.
+// entryOf reads a constant that is a condition's type, a reason, or neither.
 func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error) {
 	v, ok := spec.(*ast.ValueSpec)
 	if !ok || len(v.Names) != 1 || len(v.Values) != 1 {

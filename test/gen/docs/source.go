@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// sources are the Go files below a directory, tests left out, in order.
+// sources parses the Go files below a directory, except tests, in order.
 func sources(root string) (*token.FileSet, []*ast.File, error) {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -30,7 +30,7 @@ func sources(root string) (*token.FileSet, []*ast.File, error) {
 	return fset, files, err
 }
 
-// literal is the value of a string literal; false if the expression is none.
+// literal returns the value of a string literal, or false for other expressions.
 func literal(e ast.Expr) (string, bool) {
 	basic, ok := e.(*ast.BasicLit)
 	if !ok || basic.Kind != token.STRING {
@@ -40,7 +40,7 @@ func literal(e ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// selected is the last name of a plain or selected identifier.
+// selected returns the last name of a plain or selected identifier.
 func selected(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -53,7 +53,7 @@ func selected(e ast.Expr) string {
 	return ""
 }
 
-// cell is a text as a cell of a Markdown table, on one line.
+// cell formats a text for a cell of a Markdown table, on one line.
 func cell(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
@@ -63,8 +63,8 @@ func cell(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// strays finds reasons that are no constants of api/v1alpha1: literals where an event
-// or a condition takes its reason, and constants that are named like reasons.
+// strays finds reasons that are not constants of api/v1alpha1: literals used as the reason of
+// an event or a condition, and constants with names like reasons.
 func strays(root string) error {
 	fset, files, err := sources(root)
 	if err != nil {
@@ -86,7 +86,7 @@ func strays(root string) error {
 	return nil
 }
 
-// reasonArguments is where functions take a reason.
+// reasonArguments has the position of the reason in functions' arguments.
 var reasonArguments = map[string]int{"Eventf": 3, "refuse": 0, "PodCondition": 3, "FailedPodStatus": 1, "ClaimStatement": 3}
 
 func stray(n ast.Node) bool {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStrays: an event or condition with a reason that is no constant is found.
+// TestStrays: strays finds an event or condition whose reason is not a constant.
 func TestStrays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code  string
@@ -38,7 +38,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestPages: the pages have what the code has.
+// TestPages: the pages agree with the code.
 func TestPages(t *testing.T) {
 	t.Chdir("../../..")
 	for path, part := range map[string]string{"internal/REASONS.md": "| `NameTaken` |", "internal/METRICS.md": "| `xylem_writes_total` | counter | `cluster`, `side`, `kind`, `verb`, `result` |"} {

@@ -1,12 +1,12 @@
-// Command pictures draws the pictures of the README, each in a light and a dark
-// variant, into .github/images:
+// Command pictures draws the pictures of the README, each in a light and a dark variant, into
+// .github/images:
 //
-//   - name-light.svg and name-dark.svg from each name.svg.tmpl, a Go template of an
-//     SVG in which the palette fills in the colors;
-//   - demo-light.svg and demo-dark.svg from demo.txt, a part of what `make demo`
-//     printed, with its colors.
+//   - name-light.svg and name-dark.svg from each name.svg.tmpl, a Go template of an SVG whose
+//     colors come from the palette;
+//   - demo-light.svg and demo-dark.svg from demo.txt, a part of the output of `make demo` with
+//     its colors.
 //
-// With --recording FILE it first cuts that part out of FILE, which the demo writes
-// if DEMO_RECORD names it; `make demo-recording` does both. With --verify it writes
-// nothing and fails if a picture differs from what its source gives.
+// With --recording FILE, it first extracts that part from FILE, which the demo writes if
+// DEMO_RECORD names it. `make demo-recording` does both. With --verify, it writes nothing and
+// fails if a picture differs from its source.
 package main

@@ -14,7 +14,7 @@ import (
 const (
 	// directory of the pictures and their sources.
 	directory = ".github/images"
-	// recording is the part of the demo's output that is drawn.
+	// recording is the file with the part of the demo's output that is drawn.
 	recording = "demo.txt"
 	// suffix of the templates.
 	suffix = ".svg.tmpl"
@@ -53,7 +53,7 @@ func run(dir, from string, verify bool) error {
 	return errors.Join(wrong...)
 }
 
-// record cuts the recording out of the demo's output.
+// record extracts the recording from the demo's output.
 func record(from, to string) error {
 	output, err := os.ReadFile(from) //nolint:gosec // Named on the command line.
 	if err != nil {

@@ -2,22 +2,21 @@ package main
 
 // palette has the colors of one variant of a picture.
 type palette struct {
-	// Name ends the file's name.
+	// Name is the suffix of the file's name.
 	Name string
-	// Back and Fore are background and text, Dim is secondary text, Box and Line are
-	// the fill and border of boxes.
+	// Back is the background, Fore the text, and Dim secondary text. Box and Line are the fill and
+	// border of boxes.
 	Back, Fore, Dim, Box, Line string
-	// Host and Member mark what belongs to either side.
+	// Host and Member mark the objects of either side.
 	Host, Member string
-	// Red, Green and Yellow are the terminal's.
+	// Red, Green and Yellow are the colors of the terminal.
 	Red, Green, Yellow string
 }
 
-// Members are the names of the members in the pictures.
+// Members returns the names of the members in the pictures.
 func (palette) Members() []string { return []string{"cluster38", "cluster39"} }
 
-// palettes are close to those of GitHub's light and dark themes, in which the
-// README is read.
+// palettes are similar to GitHub's light and dark themes.
 var palettes = []palette{
 	{
 		Name: "light", Back: "#ffffff", Fore: "#1f2328", Dim: "#59636e", Box: "#f6f8fa", Line: "#d1d9e0",

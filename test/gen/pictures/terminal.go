@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes of the terminal, in pixels. A glyph of the font has 0.6 of its size; the
-// lines are stretched to that, so that columns align in whichever font is there.
+// Sizes of the terminal, in pixels. A glyph is 0.6 of the font's size wide. Lines are stretched
+// to that, so that columns align in any font.
 const (
 	fontSize   = 13
 	glyphWidth = 7.8
@@ -21,8 +21,8 @@ const (
 	titleBar   = 30
 )
 
-// sections of the demo's output that the recording has, by how their titles begin,
-// and the line that ends it.
+// sections are the prefixes of the titles of the recorded sections. The recording ends with the
+// verdict.
 var sections = []string{"A claim and a Deployment"}
 
 const (
@@ -33,10 +33,10 @@ const (
 // sgr matches one change of style (SGR).
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// plain is text without changes of style.
+// plain removes changes of style.
 func plain(text string) string { return sgr.ReplaceAllString(text, "") }
 
-// excerpt cuts the recording out of the demo's output: the sections, and the verdict.
+// excerpt extracts the recording from the demo's output: the sections, and the verdict.
 func excerpt(output string) (string, error) {
 	var kept []string
 	in, found, ended := false, 0, false

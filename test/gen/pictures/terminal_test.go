@@ -56,7 +56,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestPictures checks that every picture is well-formed XML and as its source gives it.
+// TestPictures checks that every picture is well-formed XML and up to date.
 func TestPictures(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", directory)
 	pictures, err := draw(dir)

@@ -1,4 +1,4 @@
-// Package memberpart is the member's part of a registration: what `kubectl xylem register`
-// creates there, the token that it requests, the address that the manager uses, and the
-// journal that undoes a failed run.
+// Package memberpart implements the member's part of a registration: the objects that `kubectl
+// xylem register` creates there, the token that it requests, the address that the manager uses,
+// and the journal that undoes a failed run.
 package memberpart

@@ -12,17 +12,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// entry names the cluster, user and context of the kubeconfigs that are created here.
+// entry is the name of cluster, user and context in the created kubeconfigs.
 const entry = "member"
 
-// Way is how the manager gets to the member.
+// Way is how the manager reaches the member.
 type Way struct {
 	Server, serverName string
 	ca                 []byte
 }
 
-// WayFrom is the way that an admin's kubeconfig leads, or the one that the flags
-// say. Pure.
+// WayFrom returns the way from an admin's kubeconfig, or from the flags if they are set. Pure.
 func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 	w := Way{Server: admin.Host, serverName: admin.ServerName, ca: admin.CAData}
 	if server != "" {
@@ -41,7 +40,7 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 	return w, nil
 }
 
-// Loopback reports whether the way leads to the machine that one is on.
+// Loopback reports whether the way leads to a loopback address.
 func (w Way) Loopback() bool {
 	u, err := url.Parse(w.Server)
 	if err != nil {
@@ -54,7 +53,8 @@ func (w Way) Loopback() bool {
 	return err == nil && net.IP(address.AsSlice()).IsLoopback()
 }
 
-// Kubeconfig that the manager reads: data alone, no files and no programs.
+// Kubeconfig returns the kubeconfig for the manager. It contains all data, and refers to no
+// files or programs.
 func (w Way) Kubeconfig(token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = entry
@@ -68,7 +68,7 @@ func (w Way) Kubeconfig(token string) ([]byte, error) {
 	return content, nil
 }
 
-// config of a client that is the manager's account.
+// config returns the client configuration of the manager's account.
 func (w Way) config(token string) *rest.Config {
 	return &rest.Config{
 		Host: w.Server, BearerToken: token,

@@ -45,7 +45,7 @@ func TestWayFrom(t *testing.T) {
 	}
 }
 
-// What is written is what the manager reads, and no more of the admin's than the way.
+// The manager accepts the kubeconfig, and of the admin's kubeconfig it contains only the way.
 func TestKubeconfig(t *testing.T) {
 	raw, err := Way{Server: "https://a:6443", serverName: "kubernetes"}.Kubeconfig("token")
 	if err != nil {

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// FieldOwner of all that the plugin applies.
+	// FieldOwner is the field owner of all objects that the plugin applies.
 	FieldOwner = command.FieldOwner
-	// Settling is how long a member may take to follow its own new RBAC.
+	// Settling is how long a member may take to enforce new RBAC objects.
 	Settling = 20 * time.Second
 
 	kindNamespace = "Namespace"
@@ -37,24 +37,24 @@ const (
 // Part is the member's part of a registration.
 type Part struct {
 	Env *command.Env
-	// Member is an admin's way into the member; way is the manager's.
+	// Member is the client of the member's admin. Way is how the manager connects.
 	Member *command.Cluster
 	Way    Way
-	// MemberID is its cluster ID.
+	// MemberID is the member's cluster ID.
 	MemberID string
-	// Account is the ServiceAccount that the manager uses there, lifetime that of its tokens.
+	// Account is the manager's ServiceAccount in the member. Lifetime is that of its tokens.
 	Account  string
 	Lifetime time.Duration
-	// Prepared: the member has what it needs. objects are that, otherwise.
+	// Prepared: the member already has the objects. Otherwise, Objects are to be applied.
 	Prepared bool
 	Objects  []*unstructured.Unstructured
-	// Journal of what is created, in the host as well.
+	// Journal records what is created, including in the host.
 	Journal journal
 }
 
-// Preflight finds out, without a change, whether all of the member's part can be
-// applied: by a dry run of each object, or, where its namespace is not there yet,
-// by asking what one may do.
+// Preflight checks, without changes, whether the member's part can be applied. It uses a dry
+// run of each object or, if the object's namespace does not exist yet, checks the user's
+// permissions.
 func (r *Part) Preflight(ctx context.Context) error {
 	var problems []error
 	if !r.Prepared {
@@ -97,7 +97,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 	return nil
 }
 
-// found is the object as it is in the member; nil if it is not.
+// found returns the object as it is in the member, or nil.
 func (r *Part) found(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(obj.GroupVersionKind())
@@ -154,8 +154,8 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 	return nil
 }
 
-// Prepare applies the member's part. A namespace that is there stays as it is: what
-// somebody else made is not for this command to label, or to delete one day.
+// Prepare applies the member's part. It does not change an existing namespace: this command
+// must not label, or later delete, what somebody else created.
 func (r *Part) Prepare(ctx context.Context) error {
 	for _, obj := range r.Objects {
 		there, err := r.found(ctx, obj)
@@ -183,8 +183,8 @@ func (r *Part) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// same reports whether two readings of an object differ in nothing but what the
-// cluster itself keeps of it. Pure.
+// same reports whether two versions of an object are equal except for fields that the cluster
+// sets. Pure.
 func same(a, b *unstructured.Unstructured) bool {
 	bare := func(obj *unstructured.Unstructured) map[string]any {
 		c := obj.DeepCopy()
@@ -197,8 +197,8 @@ func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// takeBack deletes what this run has made, unless the manager has begun to rely on
-// it, or somebody else: the fence must not be forgotten.
+// takeBack deletes what this run has created, unless the manager or somebody else already
+// depends on it. A fence must not be deleted.
 func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	if obj.GetKind() == kindNamespace {
 		var leases coordinationv1.LeaseList
@@ -219,9 +219,9 @@ func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bo
 	return r.Unmake(ctx, r.Member, obj)
 }
 
-// RefuseHosts refuses a member that has Xylem's own manager: the member's policies
-// would take from that what it writes, and deregistering would remove it. Who may
-// not look, in a member that is prepared, changes nothing there.
+// RefuseHosts rejects a member that runs Xylem's own manager. The member's policies would
+// reject that manager's writes, and deregistering would remove it. If the user may not read it
+// in a prepared member, the check is skipped, because the command changes nothing there.
 func (r *Part) RefuseHosts(ctx context.Context) error {
 	const advice = "a host cannot be a member as well, since a member's policies would block its manager. Register another cluster"
 	var registrations v1alpha1.ClusterRegistrationList
@@ -246,7 +246,7 @@ func (r *Part) RefuseHosts(ctx context.Context) error {
 	return nil
 }
 
-// Request asks the member for a token of the manager's account.
+// Request requests a token of the manager's account from the member.
 func (r *Part) Request(ctx context.Context) (string, error) {
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = r.Env.Namespace, r.Account
@@ -257,8 +257,8 @@ func (r *Part) Request(ctx context.Context) (string, error) {
 	return review.Status.Token, nil
 }
 
-// Verify sees, by the way that the manager will take, that the token leads to the
-// member and may read there. A new role is followed with a delay.
+// Verify checks that the token authenticates with the member and may read there. It connects in
+// the same way as the manager. The member may take a while to enforce a new role.
 func (r *Part) Verify(ctx context.Context, token string) error {
 	config := r.Way.config(token)
 	config.Timeout = r.Member.Config.Timeout
@@ -279,7 +279,7 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 	})
 	if err != nil {
 		if last == nil {
-			last = err // interrupted before it was asked
+			last = err // interrupted before the request
 		}
 		return command.Explain("the member, as the manager's account there,", config, last)
 	}
@@ -289,7 +289,7 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 	return nil
 }
 
-// Named is an object's kind and name.
+// Named returns an object's kind and name.
 func Named(obj client.Object) string {
 	name := obj.GetName()
 	if obj.GetNamespace() != "" {
@@ -305,9 +305,9 @@ func inNamespace(obj client.Object) string {
 	return " -n " + obj.GetNamespace()
 }
 
-// Unmake deletes an object that this run has made. Where the answer to the write was
-// lost, so that its UID is not known, it is what is there now by that name and was
-// written by this plugin: there was none when the run began.
+// Unmake deletes an object that this run has created. If the response to the write was lost,
+// the UID is unknown. Then it deletes the object of that name if this plugin wrote it, because
+// there was none when the run began.
 func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
 	found := false
 	err := Patiently(ctx, func(ctx context.Context) (bool, error) {
@@ -328,7 +328,7 @@ func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Objec
 		}
 		found = true
 		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one now
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict means that it is another object now
 			return false, err
 		}
 		return true, nil
@@ -336,8 +336,8 @@ func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Objec
 	return found, err
 }
 
-// Patiently does something until it succeeds, is refused, or ctx ends. An error that
-// may pass is no reason to leave something half undone.
+// Patiently calls do until it succeeds, is rejected, or ctx ends. It retries other errors, so
+// that they leave nothing half undone.
 func Patiently(ctx context.Context, do func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {
@@ -354,5 +354,5 @@ func Patiently(ctx context.Context, do func(context.Context) (bool, error)) erro
 	return err
 }
 
-// Poll is how often an object that is waited for is read.
+// Poll is the interval at which the plugin reads an object that it waits for.
 const Poll = 300 * time.Millisecond

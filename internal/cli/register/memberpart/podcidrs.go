@@ -6,12 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podCIDRsLimit is the CRD's.
+// podCIDRsLimit is the CRD's limit.
 const podCIDRsLimit = 16
 
-// PodCIDRsOf are the ranges that nodes give their Pods addresses from: of each
-// address family as the nodes have them, or, if these are too many, one that has
-// all of them in it.
+// PodCIDRsOf returns the ranges of the nodes' Pod addresses. If an address family has too many
+// ranges, it returns one that contains them all.
 func PodCIDRsOf(nodes []corev1.Node) []string {
 	var four, six []netip.Prefix
 	seen := map[netip.Prefix]bool{}
@@ -41,7 +40,7 @@ func PodCIDRsOf(nodes []corev1.Node) []string {
 	return ranges
 }
 
-// around is the smallest range that has all of them in it.
+// around returns the smallest range that contains all prefixes.
 func around(prefixes []netip.Prefix) netip.Prefix {
 	whole := prefixes[0]
 	for _, prefix := range prefixes[1:] {

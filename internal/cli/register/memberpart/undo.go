@@ -11,28 +11,28 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// undoTimeout bounds what is undone after a failure, or after Ctrl-C.
+// undoTimeout bounds the undoing after a failure, or after Ctrl-C.
 const undoTimeout = time.Minute
 
-// journal is what a run has set out to make, in order.
+// journal has the writes of a run in order.
 type journal struct {
 	steps []Step
-	// updated are the objects that were there before, and that the run has changed.
+	// updated are the objects that existed before and that the run has changed.
 	updated []string
 }
 
 // Step is one write of a run.
 type Step struct {
 	What string
-	// Undo takes it back, and reports whether there was anything to withdraw: a
-	// write whose answer was lost may have been done or not.
+	// Undo undoes the write, and reports whether there was anything to undo. A write whose
+	// response was lost may have succeeded or not.
 	Undo func(context.Context) (bool, error)
-	// By is what somebody types who has to undo it himself.
+	// By is the command with which the user can undo the write.
 	By string
 }
 
-// Do notes a write before it is done, and does it. What the cluster has refused is
-// struck out; of any other error nobody knows whether it was done.
+// Do records a write and then executes it. It removes the record if the cluster rejected the
+// write. After any other error, the write may have succeeded.
 func (j *journal) Do(s Step, write func() error) error {
 	j.steps = append(j.steps, s)
 	err := write()
@@ -42,11 +42,11 @@ func (j *journal) Do(s Step, write func() error) error {
 	return err
 }
 
-// changed notes that an object that was there before is another now.
+// changed records that an existing object was changed.
 func (j *journal) changed(what string) { j.updated = append(j.updated, what) }
 
-// Rollback undoes all of it, the latest first, and says what is left. It ends at the
-// first step that fails: what was created earlier is what the later needs.
+// Rollback undoes all writes, the last one first, and reports what is left. It stops at the
+// first failure, because later objects depend on earlier ones.
 func (j *journal) Rollback(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
@@ -79,8 +79,8 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 	return fmt.Errorf("%w\n%s", cause, strings.Join(lines, "\n"))
 }
 
-// errLed is why a namespace that a run created is not deleted.
+// errLed is the reason not to delete a namespace that a run created.
 var errLed = errors.New("it now contains the Lease of the manager's fence")
 
-// ErrMeanwhile is why something that a run created or changed is not withdrawn.
+// ErrMeanwhile is the reason not to undo a change of a run.
 var ErrMeanwhile = errors.New("somebody else has changed it since")

@@ -16,7 +16,7 @@ func TestRollback(t *testing.T) {
 	type write struct {
 		what string
 		err  error // of the write
-		// there: the undo finds it; stuck: the undo fails.
+		// there: Undo finds the object. stuck: Undo fails.
 		there bool
 		stuck error
 	}
@@ -25,8 +25,8 @@ func TestRollback(t *testing.T) {
 		updated []string
 		want    string
 	}{
-		"nothing was written":            {want: "Nothing was changed"},
-		"what was refused is not undone": {writes: []write{{what: "a", err: refused, there: true}}, want: "Nothing was changed"},
+		"no write":                       {want: "Nothing was changed"},
+		"a rejected write is not undone": {writes: []write{{what: "a", err: refused, there: true}}, want: "Nothing was changed"},
 		"the answer was lost, and it was made": {
 			writes: []write{{what: "a", there: true}, {what: "b", err: lost, there: true}}, want: "Undone: b, a",
 		},
@@ -35,7 +35,7 @@ func TestRollback(t *testing.T) {
 			writes: []write{{what: "a", there: true}, {what: "b", there: true, stuck: lost}, {what: "c", there: true}},
 			want:   "Undone: c\nLeft, to be undone by hand, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
 		},
-		"what was there before is named": {
+		"names changed objects": {
 			writes: []write{{what: "a", there: true}}, updated: []string{"role"},
 			want: "Undone: a\nBrought up to date, and left so: role",
 		},

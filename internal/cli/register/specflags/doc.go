@@ -1,3 +1,2 @@
-// Package specflags has the flags of `kubectl xylem register` that set a registration's
-// spec.
+// Package specflags has the flags of `kubectl xylem register` for a registration's spec.
 package specflags

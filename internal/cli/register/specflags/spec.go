@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Names of the flags that say what stands in the ClusterRegistration.
+// Names of the flags for the ClusterRegistration.
 const (
 	flagPolicy   = "deregistration-policy"
 	flagNode     = "node-name"
@@ -24,8 +24,7 @@ const (
 	FlagPodCIDRs = "pod-cidrs"
 )
 
-// Spec is what the flags say of a ClusterRegistration; what they do not say is left
-// as it is.
+// Spec has the values of the flags. Fields without a flag stay unchanged.
 type Spec struct {
 	policy, node, prefix, selector string
 	classes, podCIDRs              []string
@@ -50,12 +49,12 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the flag is one of those above
+			panic(err) // the flag was just added
 		}
 	}
 }
 
-// Validate the flags.
+// Validate validates the flags.
 func (s *Spec) Validate() error {
 	if policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}; !slices.Contains(policies, s.policy) {
 		return fmt.Errorf("--%s=%s is unknown: use %s", flagPolicy, s.policy, strings.Join(policies, " or "))
@@ -86,7 +85,7 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
-// ApplyTo sets what the flags say.
+// ApplyTo sets the fields whose flags are set.
 func (s *Spec) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	if s.given(flagPolicy) {
 		to.Deregistration = v1alpha1.DeregistrationPolicy(s.policy)

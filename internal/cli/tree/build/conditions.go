@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// eventsShown of each object.
+	// eventsShown is the maximum number of events of each object.
 	eventsShown = 4
-	// manager is how Xylem's own events name their reporter.
+	// manager is the reporter of Xylem's own events.
 	manager = "xylem"
 )
 
-// claimConditions are all of a claim's: each is there while there is something to say.
+// claimConditions returns all conditions of a claim, because each reports a problem or
+// progress.
 func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
 	var shown []model.Condition
 	for _, c := range claim.Status.Conditions {
@@ -29,8 +30,9 @@ func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
 	return shown
 }
 
-// podConditions are those that say why a Pod is not where, or what, it should be. Where Xylem
-// reports why it has no node, the scheduler's own words are left out: they name no cause.
+// podConditions returns the conditions that explain why a Pod does not run as expected. If
+// Xylem reports why it has no node, the scheduler's message is omitted, because it does not
+// name the cause.
 func podConditions(pod *corev1.Pod) []model.Condition {
 	explained := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.PodPlaceable && c.Status == corev1.ConditionFalse
@@ -47,7 +49,7 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 			concerns = c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.ReasonMemberAway
 		case corev1.DisruptionTarget:
 			concerns = c.Status == corev1.ConditionTrue
-		default: // it does not say where the Pod is
+		default: // not about where the Pod runs
 		}
 		if concerns {
 			shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
@@ -56,23 +58,23 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 	return shown
 }
 
-// untold are the events that no condition repeats.
+// untold returns the events that no condition repeats.
 func untold(events []model.Event, conditions []model.Condition) []model.Event {
 	return slices.DeleteFunc(events, func(e model.Event) bool {
 		return slices.ContainsFunc(conditions, func(c model.Condition) bool { return c.Reason == e.Reason && c.Message == e.Message })
 	})
 }
 
-// registrationConditions are those of a member that keep claims and Pods there from
-// going on. Ready sums up the others, and says what a deregistration waits for.
+// registrationConditions returns the conditions of a member that affect its claims and Pods.
+// Ready sums up the others, and says what a deregistration waits for.
 func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 	var shown []model.Condition
 	for _, c := range r.Status.Conditions {
 		concerns := c.Status != metav1.ConditionTrue
 		switch c.Type {
-		case v1alpha1.ConditionConnected: // while destruction is suspended, True with a reason
+		case v1alpha1.ConditionConnected: // True, with a reason, while destruction is suspended
 			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
-		case v1alpha1.ConditionNodeReady: // of a member that is away: until when nothing happens, and what then
+		case v1alpha1.ConditionNodeReady: // if a member is away: until when nothing happens, and what happens then
 			concerns = concerns && (gather.Connected(r) || c.Reason == v1alpha1.ReasonMemberAway)
 		case v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
 			concerns = concerns && gather.Connected(r)
@@ -86,15 +88,15 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 		}
 	}
 	if slices.ContainsFunc(shown, func(c model.Condition) bool { return c.Reason == v1alpha1.ReasonMemberAway }) {
-		// Its message has the cause, which Connected repeats.
+		// Ready's message has the cause, which Connected repeats.
 		shown = slices.DeleteFunc(shown, func(c model.Condition) bool { return c.Type == v1alpha1.ConditionConnected })
 	}
 	return shown
 }
 
-// matter are the latest of an object's Warnings and of Xylem's own events, or of
-// all, each once; the latest last. Warnings from before an object got well, if it is
-// known when that was, matter no more.
+// matter returns the latest of an object's Warnings and of Xylem's own events, or of all events
+// if all is set. Each occurs once, and the last is the latest. It drops Warnings from before
+// the object became healthy, if that time is known.
 func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
 	var shown []model.Event
 	for i := range events {
@@ -122,8 +124,8 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
 	return shown[max(0, len(shown)-eventsShown):]
 }
 
-// claimWell is when a claim that is well got so: it was bound, as its volume tells,
-// and what Xylem says of it became true. Zero if that is not known.
+// claimWell returns when a healthy claim became so: its volume was bound, and Xylem's
+// conditions became True. It returns zero if that is unknown.
 func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) metav1.Time {
 	well := volumeWell(volume)
 	if claim.Status.Phase != corev1.ClaimBound || well.IsZero() {
@@ -137,7 +139,7 @@ func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVol
 	return well
 }
 
-// volumeWell is since when a volume is bound; zero if it is not, or that is not known.
+// volumeWell returns when a volume became bound, or zero if it is not or the time is unknown.
 func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
 	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
 		return metav1.Time{}
@@ -145,7 +147,7 @@ func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
 	return *pv.Status.LastPhaseTransitionTime
 }
 
-// podWell is since when a Pod has been ready or has succeeded; otherwise zero.
+// podWell returns when a Pod became ready or succeeded, or zero.
 func podWell(pod *corev1.Pod) metav1.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || pod.Status.Phase == corev1.PodSucceeded) {
@@ -155,8 +157,7 @@ func podWell(pod *corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// count of an event, and when it was seen last, by whichever of its two APIs it was
-// made.
+// count returns how often an event occurred, for either version of the Event API.
 func count(e *corev1.Event) int {
 	if e.Series != nil {
 		return max(1, int(e.Series.Count))

@@ -1,3 +1,3 @@
-// Package build makes the tree of what was gathered. It is pure: a node is one object with
-// its state, its details, and those of its conditions and events that matter.
+// Package build builds a tree from the gathered objects. It is pure. A node is one object with
+// its state, its details, and its relevant conditions and events.
 package build

@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// protection is Kubernetes' finalizer of claims that Pods use.
+// protection is Kubernetes' finalizer on claims that Pods use.
 const protection = "kubernetes.io/pvc-protection"
 
-// holders names the Pods that keep a claim from being deleted, instead of the finalizer.
+// holders names the Pods that block the deletion of a claim, instead of the finalizer.
 func (f builder) holders(n *model.Node, c *gather.ClaimFacts) {
 	if c.Claim.DeletionTimestamp == nil || !slices.Contains(c.Claim.Finalizers, protection) {
 		return

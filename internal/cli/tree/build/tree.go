@@ -20,10 +20,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// builder makes nodes of what was read.
+// builder builds nodes from the gathered objects.
 type builder struct{ *gather.Facts }
 
-// Tree of what was read.
+// Tree returns the tree of the gathered objects.
 func Tree(read *gather.Facts) *model.Tree {
 	f := builder{read}
 	t := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Missing: f.Missing}
@@ -52,7 +52,7 @@ func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {
 	return nil
 }
 
-// Object is the node of an object that was read.
+// Object returns the node of an object that was read.
 func Object(kind, cluster string, obj client.Object, state string, health model.Health) model.Node {
 	n := model.Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {
@@ -67,7 +67,7 @@ func Object(kind, cluster string, obj client.Object, state string, health model.
 	return n
 }
 
-// since is when the object got well, if it is well at all.
+// since returns well if the object is healthy, and zero otherwise.
 func since(n *model.Node, well metav1.Time) metav1.Time {
 	if n.Health != model.Good {
 		return metav1.Time{}
@@ -75,7 +75,7 @@ func since(n *model.Node, well metav1.Time) metav1.Time {
 	return well
 }
 
-// claimNode is a claim of the host with all that it leads to.
+// claimNode returns the node of a host claim with all objects that it leads to.
 func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if c.Claim == nil {
 		return f.claimGone(c)
@@ -107,7 +107,8 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	return f.withPods(n, c)
 }
 
-// claimGone is a claim that is not there, and what is left of it.
+// claimGone returns the node of a claim that does not exist, with the objects that are left of
+// it.
 func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
 	n := model.Node{Kind: gather.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, State: model.StateNotFound, Health: model.Bad}
 	if f.missed(gather.Named(gather.KindClaim, c.Key)) {
@@ -120,8 +121,8 @@ func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
 	return f.withPods(n, c)
 }
 
-// withPods adds the volumes without a root that were created for a claim of that name,
-// and the Pods that use it.
+// withPods adds the volumes without a root that were created for a claim of that name, and the
+// Pods that use it.
 func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
 	for _, o := range f.OrphansOf(c.Key) {
 		since := o.Since
@@ -154,7 +155,7 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !hostpv.Promises(class)
 }
 
-// volumeNode is a PV of the host and what it represents.
+// volumeNode returns the node of a host PV and of the volume that it represents.
 func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	pv := c.Volume
 	n := Object(gather.KindVolume, "", pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
@@ -213,7 +214,7 @@ func volumeDetails(pv *corev1.PersistentVolume) []string {
 	return append(details, "policy "+string(pv.Spec.PersistentVolumeReclaimPolicy))
 }
 
-// memberNode is a member and what a claim has there.
+// memberNode returns the node of a member with the objects that a claim has there.
 func (f builder) memberNode(id string, c *gather.ClaimFacts) model.Node {
 	registration := f.Registration(id)
 	var n model.Node
@@ -246,8 +247,8 @@ func registrationNode(r *v1alpha1.ClusterRegistration) model.Node {
 	return n
 }
 
-// leafClaimNode is what a claim has in its member: the leaf claim with its volume,
-// or what the host has recorded of them.
+// leafClaimNode returns the node of the leaf claim with its volume, as read from the member or
+// recorded in the host.
 func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model.Node {
 	var leafName, leafUID string
 	if c.Volume != nil {
@@ -276,7 +277,7 @@ func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model
 	return []model.Node{n}
 }
 
-// leafClaim is a claim of a member that was read.
+// leafClaim returns the node of a leaf claim that was read.
 func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
 	n := claimOf(cluster, c.Leaf)
 	n.Events = matter(c.LeafEvents, false, since(&n, claimWell(c.Leaf, c.LeafVolume)))
@@ -287,7 +288,7 @@ func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
 	return n
 }
 
-// foreign says whose leaf an object of the member is, if it is not that of a root.
+// foreign says whose leaf an object of the member is, if it is not that of the root.
 func foreign(leaf, root client.Object) string {
 	origin, ours := mirror.OriginOf(leaf)
 	switch {
@@ -311,7 +312,7 @@ func isNil(obj client.Object) bool {
 	return obj == nil
 }
 
-// leafVolumeNode is the real volume.
+// leafVolumeNode returns the node of the real volume.
 func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts) []model.Node {
 	if pv := c.LeafVolume; pv != nil {
 		n := Object(gather.KindVolume, cluster, pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
@@ -340,7 +341,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 	return []model.Node{n}
 }
 
-// podNode is a Pod of the host with its leaf.
+// podNode returns the node of a host Pod with its leaf.
 func (f builder) podNode(p *gather.PodFacts) model.Node {
 	n := podOf("", p.Pod)
 	n.Conditions = podConditions(p.Pod)
@@ -366,7 +367,7 @@ func (f builder) podNode(p *gather.PodFacts) model.Node {
 	case p.LeafKnown:
 		leaf.State, leaf.Health = model.StateNotFound, model.Waiting
 		if podstatus.Finished(p.Pod) {
-			leaf.Health = model.Good // taken back with its root's end
+			leaf.Health = model.Good // deleted after its root ended
 		}
 	case podstatus.Pushed(p.Pod) == corev1.ConditionTrue:
 		leaf.State = model.StateRecorded
@@ -401,7 +402,8 @@ func podOf(cluster string, pod *corev1.Pod) model.Node {
 	return n
 }
 
-// podReason is why a Pod is not simply in its phase, as kubectl get shows it.
+// podReason returns the status that `kubectl get` shows for a Pod, if it differs from the
+// phase.
 func podReason(pod *corev1.Pod) string {
 	if pod.Status.Reason != "" {
 		return gather.Plain(pod.Status.Reason)
@@ -416,7 +418,7 @@ func podReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// claimOf is the node of a claim on either side.
+// claimOf returns the node of a root or leaf claim.
 func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) model.Node {
 	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[claim.Status.Phase]
 	n := Object(gather.KindClaim, cluster, claim, Phase(string(claim.Status.Phase)), health)
@@ -428,7 +430,7 @@ func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) model.Node {
 	return n
 }
 
-// sizes of a claim: what it has, and what it asks for if that is another.
+// sizes returns the capacity of a claim, and the requested size if it differs.
 func sizes(claim *corev1.PersistentVolumeClaim) []string {
 	asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	has, ok := claim.Status.Capacity[corev1.ResourceStorage]
@@ -443,7 +445,7 @@ func sizes(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{has.String()}
 }
 
-// Phase is a phase, for a State.
+// Phase returns a phase as a State.
 func Phase(p string) string {
 	if p == "" {
 		return "Unknown"

@@ -90,7 +90,7 @@ func leafVolume() *corev1.PersistentVolume {
 	return pv
 }
 
-// mirrored is the PV of the host that represents leafVolume.
+// mirrored returns the host PV that represents leafVolume.
 func mirrored(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
 	pv.Name, pv.CreationTimestamp, pv.Status.Phase = "pvc-0d1c", ago(2*time.Minute), phase
@@ -135,7 +135,7 @@ func connectedMember() []v1alpha1.ClusterRegistration {
 	return []v1alpha1.ClusterRegistration{registration(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
 }
 
-// cases are trees that users see.
+// cases returns trees that users see.
 func cases() map[string]gather.Facts {
 	key := types.NamespacedName{Namespace: "shop", Name: "data"}
 	xylem := hostClass(v1alpha1.ProvisionerName, nil)
@@ -292,7 +292,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// What is printed as JSON is a contract.
+// The JSON output is a contract.
 func TestPrintedAsJSON(t *testing.T) {
 	f := cases()["pending-live"]
 	var out bytes.Buffer

@@ -1,2 +1,2 @@
-// Package gather reads, from the host and from members, what a tree is made of.
+// Package gather reads the objects of a tree from the host and from members.
 package gather

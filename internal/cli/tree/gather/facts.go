@@ -15,20 +15,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Facts is all that a tree is built of; nil is absent, or could not be read, which
-// missing tells.
+// Facts has the objects of a tree. nil means that an object is absent or could not be read;
+// missing records the latter.
 type Facts struct {
 	Now time.Time
-	// Pod is what was requested; nil if it was the one claim.
+	// Pod is the requested Pod, or nil if a claim was requested.
 	Pod    *PodFacts
 	Claims []ClaimFacts
-	// Registrations of all members; members are those that were read, by cluster ID.
+	// Registrations of all members. Members has the cluster IDs of those that were read.
 	Registrations []v1alpha1.ClusterRegistration
 	Members       map[string]bool
 	Missing       []model.Missing
 }
 
-// ClaimFacts is what was read about one claim of the host.
+// ClaimFacts has the objects around one claim of the host.
 type ClaimFacts struct {
 	Key   types.NamespacedName
 	Claim *corev1.PersistentVolumeClaim
@@ -36,11 +36,11 @@ type ClaimFacts struct {
 	// ClassAbsent: the host does not have the class that the claim names.
 	ClassAbsent bool
 	Volume      *corev1.PersistentVolume
-	// Earlier are volumes that a claim of this name had, if there is no claim now.
+	// Earlier are volumes that a claim of this name had, if it no longer exists.
 	Earlier []corev1.PersistentVolume
 	Pods    []PodFacts
 
-	// Leaf and LeafVolume in the member; known: they, or their absence, were read.
+	// Leaf and LeafVolume in the member. Known means that they, or their absence, were read.
 	Leaf                       *corev1.PersistentVolumeClaim
 	LeafVolume                 *corev1.PersistentVolume
 	LeafKnown, LeafVolumeKnown bool
@@ -48,15 +48,14 @@ type ClaimFacts struct {
 	Events, VolumeEvents, LeafEvents, LeafVolumeEvents []corev1.Event
 }
 
-// PodFacts is what was read about one Pod of the host.
+// PodFacts has the objects around one Pod of the host.
 type PodFacts struct {
 	Pod, Leaf          *corev1.Pod
 	LeafKnown          bool
 	Events, LeafEvents []corev1.Event
 }
 
-// MemberOf is the cluster ID of the member that a claim is, or is to be, in; empty
-// if there is none.
+// MemberOf returns the cluster ID of the member that a claim is or will be in, or "".
 func (f *Facts) MemberOf(c *ClaimFacts) string {
 	if c.Volume != nil {
 		if id, _, _, ours := hostpv.LeafOf(c.Volume); ours {
@@ -75,10 +74,10 @@ func (f *Facts) MemberOf(c *ClaimFacts) string {
 	return f.memberOfNode(c.Claim.Annotations[annSelectedNode])
 }
 
-// annSelectedNode is the scheduler's choice for a claim.
+// annSelectedNode is the scheduler's selection for a claim.
 const annSelectedNode = "volume.kubernetes.io/selected-node"
 
-// MemberOfPod is the member whose node a Pod is bound to, or about to be.
+// MemberOfPod returns the cluster ID of the member whose node a Pod is bound or nominated to.
 func (f *Facts) MemberOfPod(p *PodFacts) string {
 	if node := p.Pod.Spec.NodeName; node != "" {
 		return f.memberOfNode(node)
@@ -95,7 +94,8 @@ func (f *Facts) memberOfNode(node string) string {
 	return ""
 }
 
-// Registration of a cluster; nil if there is none. Of two, the one that is connected.
+// Registration returns the registration of a cluster, or nil. Of two, it returns the connected
+// one.
 func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	var found *v1alpha1.ClusterRegistration
 	for i := range f.Registrations {
@@ -107,8 +107,8 @@ func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	return found
 }
 
-// NameOf a member for people: its registration's, else what the volume remembers of
-// it, else its cluster ID.
+// NameOf returns a member's name for people: its registration's, or the one recorded on the
+// volume, or else its cluster ID.
 func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string {
 	if r := f.Registration(clusterID); r != nil {
 		return r.Name
@@ -119,7 +119,7 @@ func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string
 	return clusterID
 }
 
-// ClusterIDs are the members that the facts lead to.
+// ClusterIDs returns the cluster IDs of the members that the facts lead to.
 func (f *Facts) ClusterIDs() []string {
 	var ids []string
 	add := func(id string) {
@@ -151,10 +151,10 @@ func (c *ClaimFacts) Ours() bool {
 	case c.Class != nil:
 		return hostclass.Own(c.Class)
 	}
-	return true // what cannot be read may be
+	return true // assume so if it cannot be read
 }
 
-// Connected reports whether a registration says that its member is connected.
+// Connected reports whether a registration's member is connected.
 func Connected(r *v1alpha1.ClusterRegistration) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
 }

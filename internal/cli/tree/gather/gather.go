@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// pageSize of lists.
+	// pageSize is the limit of live lists.
 	pageSize = 500
-	// patience with one request to a member.
+	// patience bounds one request to a member.
 	patience = 10 * time.Second
-	// patienceAway is that with a member that the host does not reach.
+	// patienceAway bounds one request to a member that the host cannot reach.
 	patienceAway = 2 * time.Second
 )
 
@@ -41,14 +41,14 @@ const (
 	KindRegistration = "ClusterRegistration"
 )
 
-// reader reads one cluster, and notes what it cannot.
+// reader reads one cluster, and records what it cannot read.
 type reader struct {
 	client.Reader
 	cluster string // empty for the host
 	missing *[]model.Missing
 }
 
-// miss notes what could not be read.
+// miss records that something could not be read.
 func (r reader) miss(what string, err error) {
 	m := model.Missing{What: what, Cluster: r.cluster, Why: Plain(err.Error())}
 	if !slices.Contains(*r.missing, m) {
@@ -56,8 +56,8 @@ func (r reader) miss(what string, err error) {
 	}
 }
 
-// find reads an object; false if it is not there, or could not be read. known is
-// whether one of the two is certain.
+// find reads an object. found is false if the object is absent or could not be read; known
+// tells these cases apart.
 func (r reader) find(ctx context.Context, kind string, key types.NamespacedName, into client.Object) (found, known bool) {
 	if key.Name == "" {
 		return false, true
@@ -73,7 +73,7 @@ func (r reader) find(ctx context.Context, kind string, key types.NamespacedName,
 	return true, true
 }
 
-// events about an object.
+// events returns the events about an object.
 func (r reader) events(ctx context.Context, kind string, obj client.Object) []corev1.Event {
 	namespace := obj.GetNamespace()
 	if namespace == "" {
@@ -87,7 +87,7 @@ func (r reader) events(ctx context.Context, kind string, obj client.Object) []co
 	return list.Items
 }
 
-// Named is an object's kind and name, for messages.
+// Named returns an object's kind and name for messages.
 func Named(kind string, key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return kind + " " + key.Name
@@ -95,13 +95,13 @@ func Named(kind string, key types.NamespacedName) string {
 	return kind + " " + key.String()
 }
 
-// Gathering reads the host's side.
+// Gathering reads the host's objects.
 type Gathering struct {
 	Facts
 	host reader
 }
 
-// New gathers from the host what a tree is made of.
+// New reads the host's registrations, and creates a Gathering.
 func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	g := &Gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
 	g.host = reader{Reader: host, missing: &g.Missing}
@@ -116,7 +116,7 @@ func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	return g
 }
 
-// OfPod gathers a Pod and its claims.
+// OfPod reads a Pod and its claims.
 func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 	var pod corev1.Pod
 	if err := g.subject(ctx, KindPod, key, &pod); err != nil {
@@ -129,8 +129,7 @@ func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// OfClaim gathers a claim and the Pods that use it. Of one that is gone, what is
-// left of it.
+// OfClaim reads a claim and the Pods that use it, or what is left of a claim that is gone.
 func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
 	var claim corev1.PersistentVolumeClaim
 	err := g.subject(ctx, KindClaim, key, &claim)
@@ -157,8 +156,8 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-// subject reads what was requested. If it is not there, the error says whether its
-// namespace is.
+// subject reads the requested object. If it does not exist, the error says whether its
+// namespace does.
 func (g *Gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
 	err := g.host.Get(ctx, key, into)
 	if !apierrors.IsNotFound(err) {
@@ -174,7 +173,7 @@ func (g *Gathering) subject(ctx context.Context, kind string, key types.Namespac
 	return fmt.Errorf("there is no %s in the host: %w", Named(kind, key), err)
 }
 
-// claim gathers one claim and its volume; without its Pods.
+// claim reads one claim and its volume, without its Pods.
 func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
 	c := ClaimFacts{Key: key}
 	var claim corev1.PersistentVolumeClaim
@@ -198,7 +197,7 @@ func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFa
 	return c
 }
 
-// earlier are the volumes of members whose claimRef names a claim.
+// earlier returns the volumes of members whose claimRef names a claim.
 func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
 	var found []corev1.PersistentVolume
 	var list corev1.PersistentVolumeList
@@ -227,8 +226,8 @@ type Orphan struct {
 	Registration string
 }
 
-// OrphansOf are the volumes without a root that were created for a claim of that name,
-// as far as registrations name them.
+// OrphansOf returns the volumes without a root that, according to registrations, were created
+// for a claim of that name.
 func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 	var found []Orphan
 	for i := range f.Registrations {
@@ -241,10 +240,10 @@ func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 	return found
 }
 
-// textLimit in bytes of what others wrote.
+// textLimit is the maximum length, in bytes, of texts that others wrote.
 const textLimit = 1024
 
-// Plain is a text that somebody else wrote, on one line.
+// Plain returns a text that somebody else wrote, sanitized and on one line.
 func Plain(text string) string {
 	return strings.Join(strings.Fields(sanitize.Plain(text, textLimit)), " ")
 }

@@ -18,19 +18,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Way is how members are reached.
+// Way is how members are read.
 type Way struct {
-	// kubeconfig and context of the one member that the user has access to; empty
-	// if none.
+	// Kubeconfig and Context of the one member that the user has access to, or empty.
 	Kubeconfig, Context string
 	// Live uses the registrations' own kubeconfigs.
 	Live bool
 }
 
-// given reports whether the user has access of their own.
+// given reports whether the user has their own access.
 func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
 
-// ReadMembers reads the members' side of what was gathered, where there is a way.
+// ReadMembers reads the members' objects where the way allows it.
 func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
 	own := ""
 	if w.given() {
@@ -58,7 +57,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 	return nil
 }
 
-// readOwn reads the member that the user's own kubeconfig leads to: its cluster ID.
+// readOwn reads the member of the user's own kubeconfig, and returns its cluster ID.
 func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
@@ -81,8 +80,8 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 	return id, nil
 }
 
-// configOf reads a registration's kubeconfig, by the user's own rights. It is not
-// the user's, so nothing in it makes this program run another, or read a file.
+// configOf reads a registration's kubeconfig with the user's own permissions. Another user may
+// have written it, so it must not make this program run another one or read a file.
 func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
@@ -92,8 +91,8 @@ func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.Cluster
 	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
 }
 
-// patienceWith is how long to wait for a member's first answer: little if the host does not
-// reach it either.
+// patienceWith returns how long to wait for a member's first response: less if the host does
+// not reach it either.
 func (g *Gathering) patienceWith(id string) time.Duration {
 	if r := g.Registration(id); r != nil && !Connected(r) {
 		return patienceAway
@@ -101,7 +100,7 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 	return patience
 }
 
-// connect creates a client of a member, and reads who it is.
+// connect creates a client of a member, and reads its cluster ID.
 func connect(ctx context.Context, env *command.Env, config *rest.Config, answers time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience
@@ -118,7 +117,7 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config, answers
 	return string(system.UID), cluster, nil
 }
 
-// readMember reads what one member has of all that was gathered.
+// readMember reads one member's objects for everything gathered.
 func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
 	name := g.NameOf(id, nil)
 	is, there, err := connect(ctx, env, config, g.patienceWith(id))
@@ -169,7 +168,7 @@ func (r reader) leafClaim(ctx context.Context, c *ClaimFacts) {
 	}
 	if c.Volume != nil {
 		if _, name, _, ours := hostpv.LeafOf(c.Volume); ours {
-			volume = name // which the leaf claim may have lost
+			volume = name // the leaf claim may have lost it
 		}
 	}
 	var pv corev1.PersistentVolume

@@ -1,2 +1,2 @@
-// Package model is what `kubectl xylem tree` prints: its nodes, as JSON and YAML have them.
+// Package model defines the output of `kubectl xylem tree`: its nodes, and their JSON and YAML.
 package model

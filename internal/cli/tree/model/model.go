@@ -5,27 +5,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// APIVersion and Kind of what -o json and yaml print. Fields are added, and never
-// renamed or removed, within a version.
+// APIVersion and Kind of the object that -o json and yaml print. Within a version, fields are
+// added but never renamed or removed.
 const (
 	APIVersion = "cli.xylem.io/v1alpha1"
 	Kind       = "Tree"
 )
 
-// Tree is a claim or a Pod of the host with all that belongs to it.
+// Tree is a claim or a Pod of the host with all objects that belong to it.
 type Tree struct {
 	metav1.TypeMeta `json:",inline"`
-	// Root is the object that was requested.
+	// Root is the requested object.
 	Root Node `json:"root"`
-	// Missing is what could not be read.
+	// Missing lists what could not be read.
 	Missing []Missing `json:"missing,omitempty"`
-	// Recorded are the members whose objects are shown as the host recorded them,
-	// since they were not read themselves.
+	// Recorded are the members whose objects are shown as the host recorded them, because they
+	// were not read.
 	Recorded []string `json:"recorded,omitempty"`
 }
 
-// DeepCopyObject makes a Tree a runtime.Object, for kubectl's printers. Nothing
-// changes a tree, so that its copies may share what they have.
+// DeepCopyObject makes a Tree a runtime.Object for kubectl's printers. A Tree never changes, so
+// copies may share their contents.
 func (t *Tree) DeepCopyObject() runtime.Object {
 	shared := *t
 	return &shared
@@ -36,22 +36,22 @@ type Node struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Cluster is empty for the host, else the registration of the member.
+	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
 	// State in a word or two: a phase, or one of the State constants.
 	State string `json:"state"`
-	// Health sums up what that means.
+	// Health sums up the state.
 	Health Health `json:"health"`
-	// Created is when the object was created; absent if it is not known.
+	// Created is when the object was created. It is absent if unknown.
 	Created *metav1.Time `json:"created,omitempty"`
-	// Details are facts in the order of their weight.
+	// Details are facts, the most important first.
 	Details []string `json:"details,omitempty"`
-	// Driver and Handle are those of the real volume.
+	// Driver and Handle of the real volume.
 	Driver string `json:"driver,omitempty"`
 	Handle string `json:"handle,omitempty"`
-	// Conditions that matter.
+	// Conditions that are relevant.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Events that matter, the latest last.
+	// Events that are relevant, the latest last.
 	Events   []Event `json:"events,omitempty"`
 	Children []Node  `json:"children,omitempty"`
 }
@@ -67,17 +67,17 @@ const (
 	Unknown Health = "Unknown"
 )
 
-// States that are no phases of Kubernetes.
+// States that are not phases of Kubernetes.
 const (
 	// StateRecorded: the object was not read; the host has recorded it.
 	StateRecorded = "Recorded"
-	// StateNotRead: whether there is one is not known.
+	// StateNotRead: it is unknown whether the object exists.
 	StateNotRead = "NotRead"
-	// StateNotFound: it is not there.
+	// StateNotFound: the object does not exist.
 	StateNotFound = "NotFound"
-	// StateForeign: an object of that name is there, and is not Xylem's.
+	// StateForeign: an object of that name exists, but Xylem did not create it.
 	StateForeign = "Foreign"
-	// StateTerminating: it is being deleted.
+	// StateTerminating: the object is being deleted.
 	StateTerminating = "Terminating"
 	// StateOrphaned: a volume without a root.
 	StateOrphaned = "Orphaned"
@@ -103,10 +103,10 @@ type Event struct {
 
 // Missing is something that could not be read.
 type Missing struct {
-	// What, such as "PersistentVolume pvc-1".
+	// What could not be read, such as "PersistentVolume pvc-1".
 	What string `json:"what"`
-	// Cluster is empty for the host.
+	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
-	// Why, in the API server's words.
+	// Why is the API server's message.
 	Why string `json:"why"`
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// least width of a column of text, in characters, that is worth wrapping into.
+// least is the minimum width, in characters, of a column into which text is wrapped.
 const least = 24
 
-// Page is how a tree is printed.
+// Page is the layout of a printed tree.
 type Page struct {
-	// Width of the terminal in characters; 0 is no limit.
+	// Width of the terminal in characters; 0 means unlimited.
 	Width int
 	Paint command.Paint
 	Now   time.Time
 }
 
-// row is one object as a line: branch is drawn before it, stem before what is below.
+// row is one object as a line. branch precedes it, and stem precedes the lines below it.
 type row struct {
 	node         *model.Node
 	branch, stem string
@@ -143,7 +143,7 @@ func (p Page) note(w io.Writer, stem, mark, text string) {
 	}
 }
 
-// footer reports what the tree does not show, and what would.
+// footer says what the tree does not show, and how to see it.
 func (p Page) footer(w io.Writer, t *model.Tree) {
 	for i, m := range t.Missing {
 		if i == 0 {
@@ -171,7 +171,7 @@ func (p Page) footer(w io.Writer, t *model.Tree) {
 	}
 }
 
-// lay draws the branches.
+// lay computes the branches.
 func lay(n *model.Node, branch, stem string) []row {
 	rows := []row{{n, branch, stem}}
 	for i := range n.Children {
@@ -211,7 +211,7 @@ func (p Page) since(before string, t time.Time) string {
 	return fmt.Sprintf(" (%s%s ago)", before, duration.HumanDuration(p.Now.Sub(t)))
 }
 
-// left is the capacity beside an indent; 0 is no limit.
+// left returns the width that remains after an indent; 0 means unlimited.
 func (p Page) left(indent int) int {
 	if p.Width == 0 {
 		return 0
@@ -230,8 +230,8 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }
 
-// Wrap breaks a text at blanks, and words that do not fit, into lines of a width;
-// 0 is no limit.
+// Wrap breaks a text into lines of the given width, at spaces or, if a word does not fit,
+// within it. 0 means unlimited.
 func Wrap(text string, width int) []string {
 	if text == "" {
 		return nil
@@ -264,7 +264,7 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Problem reports whether a condition says that something is wrong, or not so yet.
+// Problem reports whether a condition says that something is wrong or not ready yet.
 func Problem(c model.Condition) bool {
 	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && c.Reason != v1alpha1.ReasonPromised ||
 		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)

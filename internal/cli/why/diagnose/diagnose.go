@@ -19,26 +19,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// stage of a cause: those of an earlier stage have to be solved first.
+// stage is the order of a cause: causes of an earlier stage must be solved first.
 type stage int
 
 const (
 	stageMissing      stage = iota // an object of the host that the Pod or claim names
 	stageMember                    // the member's connection
-	stageClaim                     // what Xylem reports on a claim
+	stageClaim                     // Xylem's conditions of a claim
 	stageVolume                    // the volume of a claim, in the host or in the member
-	stagePlace                     // why no node suits the Pod
+	stagePlace                     // why no node fits the Pod
 	stagePush                      // why the Pod cannot be pushed
 	stageRelay                     // what the claim repeats of that, shortened
-	stageScheduler                 // the host's scheduler, in its own words
+	stageScheduler                 // the host scheduler's own message
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
 	stageContainer                 // containers
 	stageEvent                     // Warnings that no condition repeats
-	stageDeregistered              // what concerns deletions in the member
+	stageDeregistered              // conditions that concern deletions in the member
 )
 
-// Of is the diagnosis of what was gathered for one Pod or claim.
+// Of returns the diagnosis for one Pod or claim.
 func Of(facts *gather.Facts) *Diagnosis {
 	tree := build.Tree(facts)
 	d := &Diagnosis{
@@ -77,7 +77,7 @@ type walk struct {
 	causes []Cause
 }
 
-// well reports whether the subject is as its user wants it, and its state in words.
+// well reports whether the subject is in its final, healthy state, and describes the state.
 func (w *walk) well() (string, bool) {
 	if w.root.Health != model.Good {
 		return "", false
@@ -95,8 +95,8 @@ func (w *walk) well() (string, bool) {
 	return "runs" + w.inMember(w.facts.MemberOfPod(w.facts.Pod)), podReady(pod)
 }
 
-// broken reports whether a claim's volume, its member or its leaf is in a bad state. The Pods that
-// use a claim do not matter to it.
+// broken reports whether a claim's volume, member or leaf is in a bad state. The Pods that use
+// the claim do not count.
 func broken(n *model.Node) bool {
 	return n.Health == model.Bad || slices.ContainsFunc(n.Children, func(child model.Node) bool { return child.Kind != gather.KindPod && broken(&child) })
 }
@@ -114,7 +114,7 @@ func podReady(pod *corev1.Pod) bool {
 	})
 }
 
-// state of the subject in words, if it is not well.
+// state describes a subject that is not well.
 func (w *walk) state() string {
 	switch {
 	case w.root.State == model.StateNotFound:
@@ -150,7 +150,7 @@ func podState(pod *corev1.Pod) string {
 
 func (w *walk) terminating() bool { return w.root.State == model.StateTerminating }
 
-// visit adds the causes of a node and of those below it.
+// visit adds the causes of a node and its children.
 func (w *walk) visit(n *model.Node) {
 	for i := range n.Conditions {
 		w.condition(n, &n.Conditions[i])
@@ -166,7 +166,7 @@ func (w *walk) visit(n *model.Node) {
 	}
 }
 
-// condition adds what a condition reports, if it is a problem.
+// condition adds a condition's message if it is a problem.
 func (w *walk) condition(n *model.Node, c *model.Condition) {
 	isFalse := c.Status == string(metav1.ConditionFalse)
 	switch {
@@ -201,8 +201,8 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	}
 }
 
-// memberStage of a registration's condition: what keeps deletions from ending matters only to
-// what is being deleted.
+// memberStage returns the stage of a registration's condition. Conditions that block deletions
+// matter only if the subject is being deleted.
 func (w *walk) memberStage(c *model.Condition) stage {
 	deletes := c.Type == v1alpha1.ConditionDeletionsProgressing || c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue)
 	if deletes && !w.terminating() {
@@ -211,7 +211,7 @@ func (w *walk) memberStage(c *model.Condition) stage {
 	return stageMember
 }
 
-// object adds what an object's state, or its absence, says.
+// object adds a cause for an object's state, or for its absence.
 func (w *walk) object(n *model.Node) {
 	switch {
 	case n.State == model.StateNotFound && n.Health == model.Bad && n.Cluster == "":
@@ -242,7 +242,7 @@ func described(n *model.Node) string {
 	return fmt.Sprintf("%s %q", n.Kind, n.Name)
 }
 
-// absence of an object of the host, with what to do.
+// absence describes a missing object of the host, with a remedy.
 func absence(n *model.Node) string {
 	switch n.Kind {
 	case gather.KindClaim:
@@ -255,8 +255,8 @@ func absence(n *model.Node) string {
 	return fmt.Sprintf("the host has no %s %q. Create it, or use another one", n.Kind, n.Name)
 }
 
-// claim adds what Xylem does not report on a claim: it has no class, or one of another
-// provisioner.
+// claim adds problems of a claim that Xylem does not report: it has no class, or a class of
+// another provisioner.
 func (w *walk) claim(n *model.Node) {
 	for i := range w.facts.Claims {
 		c := &w.facts.Claims[i]
@@ -326,14 +326,14 @@ func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1
 }
 
 const (
-	// nothing is what REASONS.md has for reasons that need no action.
+	// nothing is the text in REASONS.md for reasons that need no action.
 	nothing = "Nothing."
-	// asFor another reason, or for the one that begins the message.
+	// asFor introduces a reference to another reason, or to the one at the start of the message.
 	asFor      = "As for "
 	asForFirst = asFor + "the reason that the message begins with."
 )
 
-// toDoFor is the next step for a reason whose message has none.
+// toDoFor returns the next step for a reason whose message has none.
 func toDoFor(reason, message string) string {
 	toDo := cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
 	switch other, refers := strings.CutPrefix(toDo, asFor); {
@@ -349,17 +349,17 @@ func toDoFor(reason, message string) string {
 
 func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
-// boundary is where a sentence of a message ends, and the first word of the next one. Messages are
-// `what happened: why. What to do.`
+// boundary matches the end of a message's sentence and the first word of the next one. Messages
+// are `what happened: why. What to do.`
 var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 
-// remedies are the words that begin what to do. A message may quote others, whose sentences begin
-// otherwise.
+// remedies are the first words of remedies. A message may quote other messages, whose sentences
+// begin differently.
 var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Deregister", "End", "Find",
 	"Fix", "Free", "Give", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
 	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
 
-// split a message into what happened, and what to do.
+// split splits a message into what happened and what to do.
 func split(message string) (what, toDo string) {
 	message = strings.TrimSpace(message)
 	found := boundary.FindAllStringSubmatchIndex(message, -1)
@@ -371,7 +371,7 @@ func split(message string) (what, toDo string) {
 	return strings.TrimSuffix(message[:end+1], "."), Ended(message[next:])
 }
 
-// Ended is a text with a full stop, unless it is empty or has an end of its own.
+// Ended adds a full stop to a text, unless it is empty or has one.
 func Ended(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
 		return text
@@ -379,8 +379,8 @@ func Ended(text string) string {
 	return text + "."
 }
 
-// ordered are the causes by stage, each problem once: a Pod repeats what its claim reports, and
-// an event what a condition does.
+// ordered sorts the causes by stage, and removes duplicates: a Pod repeats its claim's problem,
+// and an event that of a condition.
 func ordered(causes []Cause) []Cause {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(a.stage, b.stage) })
 	var kept []Cause
@@ -392,7 +392,7 @@ func ordered(causes []Cause) []Cause {
 	return kept
 }
 
-// evidence is every object below a node that was read, or that should be there.
+// evidence returns every object below a node that was read, or that should exist.
 func evidence(n *model.Node, to []Evidence) []Evidence {
 	if n.State != model.StateNotRead {
 		to = append(to, Evidence{refOf(n), n.State, n.Created, n.Conditions, n.Events})

@@ -38,7 +38,7 @@ func podCondition(kind corev1.PodConditionType, reason, message string) corev1.P
 	return corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// pendingClaim is a claim that a Pod waits for.
+// pendingClaim returns a claim that a Pod waits for.
 func pendingClaim(conditions ...corev1.PersistentVolumeClaimCondition) gather.ClaimFacts {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
 	c.Spec.StorageClassName = new("fast")
@@ -84,9 +84,10 @@ func TestOf(t *testing.T) {
 	pushed := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonPushed}
 	for name, tc := range map[string]struct {
 		member *v1alpha1.ClusterRegistration // nil: connected
-		pod    *gather.PodFacts              // nil: the claim is asked about
+		pod    *gather.PodFacts              // nil: the subject is the claim
 		claim  gather.ClaimFacts
-		// want is the verdict, reason that of the first cause, and says what the two sentences contain.
+		// want is the verdict, reason that of the first cause. says are parts of the summary and the
+		// next step.
 		want   Verdict
 		reason string
 		says   []string
@@ -128,7 +129,7 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(), want: Problem, reason: v1alpha1.ReasonTolerationMissing,
 			says: []string{`Pod "shop/app" does not run: no member can run the Pod: member "a" has a taint`, "Add to the Pod's spec: tolerations: [x]."},
 		},
-		"what the claim reports precedes what the Pod does": {
+		"the claim's problem precedes the Pod's": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNoCapacity, "too small. Request less")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid, `class "fast" has an unknown parameter. Correct it`)),
 			want:  Problem, reason: v1alpha1.ReasonClassInvalid, says: []string{"unknown parameter", "Correct it."},
@@ -144,7 +145,7 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space left")),
 			want:  Problem, reason: v1alpha1.ReasonOutOfSpace, says: []string{"no space left", "free or add capacity"},
 		},
-		"what the Pod reports precedes what the claim repeats of it": {
+		"the Pod's problem precedes the claim's repetition of it": {
 			pod:   pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the Pod. Change the Pod")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xyl…`)),
 			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not let Xylem create the Pod. Change the Pod."},
@@ -224,8 +225,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestReasons: whatever Xylem reports on a claim that waits, why names it, and what to do unless
-// that is nothing.
+// TestReasons: why names every reason that Xylem reports on a waiting claim, and what to do,
+// unless no action is needed.
 func TestReasons(t *testing.T) {
 	for reason, toDo := range toDoOfXylem {
 		d := Of(&gather.Facts{
@@ -233,7 +234,7 @@ func TestReasons(t *testing.T) {
 			Claims: []gather.ClaimFacts{pendingClaim(claimCondition(v1alpha1.ClaimPlaced, reason, "it happened"))},
 		})
 		if reason == v1alpha1.ReasonPromised {
-			continue // says what a claim is, and no problem
+			continue // it is a state, not a problem
 		}
 		if d.Verdict != Problem || d.Causes[0].Reason != reason || !strings.HasSuffix(d.Summary, "it happened") {
 			t.Errorf("%s: %s: %+v", reason, d.Summary, d.Causes)

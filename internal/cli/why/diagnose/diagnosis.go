@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind of what -o json and yaml print, in model.APIVersion. Fields are added, and never renamed
-// or removed, within a version.
+// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
+// are added but never renamed or removed.
 const Kind = "Diagnosis"
 
 // Verdict sums up a diagnosis.
@@ -18,13 +18,13 @@ type Verdict string
 const (
 	// Well: the Pod runs, or has succeeded; the claim is bound.
 	Well Verdict = "Well"
-	// Waiting: nothing reports a problem, and it is not done yet.
+	// Waiting: nothing reports a problem, but the Pod or claim is not ready yet.
 	Waiting Verdict = "Waiting"
-	// Problem: something has to be solved.
+	// Problem: something must be solved.
 	Problem Verdict = "Problem"
 )
 
-// Diagnosis is the answer of `kubectl xylem why`.
+// Diagnosis is the result of `kubectl xylem why`.
 type Diagnosis struct {
 	metav1.TypeMeta `json:",inline"`
 	// Subject is the Pod or claim, such as `Pod "shop/app"`.
@@ -32,20 +32,20 @@ type Diagnosis struct {
 	Verdict Verdict `json:"verdict"`
 	// Summary is one sentence: the state of the subject, and its cause.
 	Summary string `json:"summary"`
-	// ToDo is the next step; empty if there is none.
+	// ToDo is the next step, or empty.
 	ToDo string `json:"toDo,omitempty"`
-	// Causes in the order in which they have to be solved. Summary and ToDo are of the first.
+	// Causes in the order in which they must be solved. Summary and ToDo are those of the first.
 	Causes []Cause `json:"causes,omitempty"`
-	// Evidence is every object that the diagnosis is based on.
+	// Evidence is every object on which the diagnosis is based.
 	Evidence []Evidence `json:"evidence,omitempty"`
-	// Missing is what could not be read.
+	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`
-	// Recorded are the members of which only the host's records were read.
+	// Recorded are the members whose objects are only known from the host's records.
 	Recorded []string `json:"recorded,omitempty"`
 }
 
-// DeepCopyObject makes a Diagnosis a runtime.Object, for kubectl's printers. Nothing changes a
-// diagnosis, so copies may share their contents.
+// DeepCopyObject makes a Diagnosis a runtime.Object for kubectl's printers. A Diagnosis never
+// changes, so copies may share their contents.
 func (d *Diagnosis) DeepCopyObject() runtime.Object {
 	shared := *d
 	return &shared
@@ -54,13 +54,13 @@ func (d *Diagnosis) DeepCopyObject() runtime.Object {
 // Cause is one problem that an object reports.
 type Cause struct {
 	Ref `json:",inline"`
-	// Reason is Xylem's (REASONS.md) or Kubernetes'.
+	// Reason is a reason of Xylem (REASONS.md) or Kubernetes.
 	Reason string `json:"reason"`
-	// What happened, and why: one sentence without a full stop at its end.
+	// What happened, and why: one sentence without a full stop.
 	What string `json:"what"`
-	// ToDo is the next step; empty if it is not known.
+	// ToDo is the next step, or empty if unknown.
 	ToDo string `json:"toDo,omitempty"`
-	// Since is when it was reported first, if that is known.
+	// Since is when it was first reported, if known.
 	Since metav1.Time `json:"since,omitempty"`
 
 	stage stage
@@ -71,11 +71,11 @@ type Ref struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Cluster is empty for the host, else the registration of the member.
+	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// Evidence is an object with its state, and what it reports.
+// Evidence is an object with its state and its reports.
 type Evidence struct {
 	Ref        `json:",inline"`
 	State      string            `json:"state"`

@@ -1,7 +1,7 @@
 package diagnose
 
-// toDoOfKubernetes is the next step for reasons of Kubernetes' own components, by reason. Those of
-// Xylem are in the generated table.
+// toDoOfKubernetes has the next step for reasons of Kubernetes' own components. Those of Xylem
+// are in the generated table.
 var toDoOfKubernetes = map[string]string{
 	// Container states (k8s.io/kubernetes/pkg/kubelet).
 	"ErrImagePull":               "Check the image's name and the Pod's imagePullSecrets; the member's nodes pull it.",

@@ -10,7 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// waits is what the subject waits for, and what the user can do, if nothing reports a problem.
+// waits returns what the subject waits for, and what the user can do, if nothing reports a
+// problem.
 func (w *walk) waits() (waits, toDo string) {
 	if w.terminating() {
 		return "its deletion has not finished, and nothing reports why", "`kubectl xylem tree` shows its finalizers. Xylem reports a deletion that takes longer than expected."
@@ -29,7 +30,8 @@ func (w *walk) waits() (waits, toDo string) {
 	return "Kubernetes has not updated its status yet", ""
 }
 
-// claimWaits: empty if the claim only waits for the Pod that is asked about.
+// claimWaits is waits for a claim. It returns "" if the claim only waits for the subject, its
+// Pod.
 func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	pods := c.Pods
 	if w.facts.Pod != nil {

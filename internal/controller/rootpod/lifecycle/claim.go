@@ -10,31 +10,33 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Claim is one claim of the Pod.
+// Claim is a claim of the Pod, as observed in the host and the member.
 type Claim struct {
 	Name string
-	// Root claim; Volume is the host PV that it is bound to, UIDs agreeing.
+	// Root is the claim in the host. Volume is the host PV that it is bound to, if the UIDs
+	// match.
 	Root   *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Leaf claim of this root, and whether its class waits for a consumer.
+	// Leaf is the leaf claim of this root. LeafWaits means that its class waits for a
+	// consumer.
 	Leaf      *corev1.PersistentVolumeClaim
 	LeafWaits bool
-	// Mirrored: there is no leaf claim, and the host has a PV of this member for the
-	// claim. Looked up only while the Pod has no node and its leaf is gone.
+	// Mirrored means that the claim has no leaf claim but a host PV of this member. It is
+	// computed only while the Pod is not bound and its leaf is gone.
 	Mirrored bool
-	// Foreign: the Pod's generic ephemeral volume wants that name, and the claim is
-	// not the Pod's.
+	// Foreign means that the Pod needs a claim of this name for a generic ephemeral volume,
+	// but does not own the existing one.
 	Foreign bool
-	// Shared: other Pods that have not ended use the unbound claim.
+	// Shared means that other unfinished Pods use the unbound claim.
 	Shared bool
 }
 
-// here reports why a claim keeps a bound Pod waiting; nil if its volume is in this
-// member, or about to be.
+// here reports why a bound Pod must wait for a claim. It returns nil if the claim's volume is
+// in this member, or will be.
 func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	switch {
 	case c.Root == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "there is no claim %q. Create it, or name another one in the Pod", c.Name).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "no claim %q. Create it, or name another one in the Pod", c.Name).Problem
 	case c.Foreign:
 		return refuse(v1alpha1.ReasonClaimForeign, "claim %q, which the Pod's ephemeral volume needs, exists already and does not belong to the Pod. Delete that claim, or rename the Pod", c.Name).Problem
 	case c.unseen():
@@ -55,8 +57,8 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	return nil
 }
 
-// promised reports why a promise without a disk keeps a bound Pod waiting; nil if the
-// disk is about to be created here.
+// promised reports why a bound Pod must wait for a promise without a disk. It returns nil if
+// this member will provision the disk.
 func (c Claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
@@ -68,7 +70,8 @@ func (c Claim) promised(m mirror.Member) *mirror.Refusal {
 	return nil
 }
 
-// stranded reports whether the disk of a promise was created in another member, permanently.
+// stranded reports whether the disk of a promise was permanently provisioned in another
+// member.
 func (c Claim) stranded(m mirror.Member) bool {
 	if c.Volume == nil || !hostpv.IsPromise(c.Volume) || hostpv.WhenUnused(c.Volume) {
 		return false
@@ -77,14 +80,13 @@ func (c Claim) stranded(m mirror.Member) bool {
 	return fulfilled && cluster != m.ClusterID
 }
 
-// unseen reports whether the claim is bound to a promise that the cache does not
-// have yet.
+// unseen reports whether the claim is bound to a promise that is not in the cache yet.
 func (c Claim) unseen() bool {
 	return c.Root != nil && c.Volume == nil && hostpv.NamesPromise(c.Root.Spec.VolumeName)
 }
 
-// occupied reports why a Pod waits for a volume that goes with its last Pod, and that
-// another member still has.
+// occupied reports why a Pod must wait for a volume that is released with its last Pod and is
+// still in another member.
 func (c Claim) occupied(cluster string) *mirror.Refusal {
 	if c.Volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
@@ -94,8 +96,8 @@ func (c Claim) occupied(cluster string) *mirror.Refusal {
 		c.Name, memberOf(c.Volume, cluster), v1alpha1.AnnotationAbandon, c.Volume.Name, v1alpha1.AnnotationForceDeregister).Problem
 }
 
-// memberOf names the member that has a volume of the host, or is to provision it: its
-// identity alone only where the volume does not name it.
+// memberOf names the member that has a volume of the host or will provision it. It uses the
+// cluster ID only if the volume does not name the member.
 func memberOf(pv *corev1.PersistentVolume, cluster string) string {
 	if pv != nil && pv.Labels[v1alpha1.LabelClusterID] == cluster && pv.Labels[v1alpha1.LabelCluster] != "" {
 		return fmt.Sprintf("member %q", pv.Labels[v1alpha1.LabelCluster])
@@ -103,6 +105,5 @@ func memberOf(pv *corev1.PersistentVolume, cluster string) string {
 	return "the member with cluster ID " + cluster
 }
 
-// released reports whether the disk of a claim, which goes with its last Pod, is
-// being destroyed, by what was seen.
+// released reports whether the disk of a claim is marked for release.
 func (c Claim) released() bool { return c.Volume != nil && hostpv.Releasing(c.Volume) }

@@ -5,7 +5,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// lacksDebug reports whether the leaf that is recorded on the root lacks ephemeral containers.
+// lacksDebug reports whether the leaf that is recorded on the root lacks ephemeral
+// containers.
 func (o Observed) lacksDebug() bool {
 	return o.Root.Annotations[v1alpha1.AnnotationLeafUID] == string(o.Leaf.UID) && len(podspec.LacksDebug(o.Root, o.Leaf)) > 0
 }

@@ -2,7 +2,7 @@ package lifecycle_test
 
 import "github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
 
-// What the tests of this package observe.
+// Fixtures of package lifecycletest.
 var (
 	here        = lifecycletest.Here
 	there       = lifecycletest.There

@@ -18,29 +18,30 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Observed is all that a decision is taken on; nil is absent.
+// Observed is the input of Next. A nil field means that the object does not exist.
 type Observed struct {
 	Member mirror.Member
 	Rules  placement.Rules
-	// Nominated: the host's scheduler shows in the root where it is about to bind it.
+	// Nominated means that the host's scheduler sets the root's nominated node before it
+	// binds it.
 	Nominated bool
 	Root      *corev1.Pod
-	// Leaf Pod of ours by that name, for whichever root its origin says.
+	// Leaf is the leaf Pod of that name. Origin is its stamp, which may name another root.
 	Leaf   *corev1.Pod
 	Origin mirror.Origin
 	// Node is the member's virtual node.
 	Node *corev1.Node
-	// Others are the other nodes that the root and its unbound claims name.
+	// Others contains the other nodes that the root and its unbound claims name.
 	Others map[string]*corev1.Node
-	// Namespace in the member.
+	// Namespace is the member's namespace.
 	Namespace *corev1.Namespace
-	// Claims of the root's volumes.
+	// Claims are the claims of the root's volumes.
 	Claims []Claim
-	// Copies names those of the root's ConfigMaps and Secrets; without the UID of a
-	// namespace if the cache has none yet.
+	// Copies names the copies of the root's ConfigMaps and Secrets. Its namespace UID is
+	// empty if the namespace is not in the cache yet.
 	Copies mirror.Copies
-	// Missing is what of them root_config has still to copy, and Lacking says what can
-	// not be copied though the Pod needs it. Looked up only while there is no leaf.
+	// Missing lists what root_config has not copied yet. Lacking reports an object that the
+	// Pod needs and that cannot be copied. Both are computed only while there is no leaf.
 	Missing []string
 	Lacking *mirror.Refusal
 }
@@ -48,40 +49,41 @@ type Observed struct {
 // Decision is the next step for a Pod.
 type Decision interface{ decision() }
 
-// Decisions.
+// The decisions.
 type (
-	// Nothing to do; Problem, if any, is what the user has to know meanwhile.
+	// Nothing means that there is nothing to do. Problem, if any, is reported to the user.
 	Nothing struct{ Problem *mirror.Refusal }
-	// Create the leaf Pod.
+	// Create creates the leaf Pod.
 	Create struct{ Leaf *corev1.Pod }
-	// AwaitReferences that root_config is to copy, or that the host lacks, which is the
-	// problem then: watches of the copies enqueue the Pod, and those of the host, which
-	// are not watched, are read again.
+	// AwaitReferences waits for objects that root_config has not copied yet. If the host
+	// lacks one, Problem reports it. Watches of the copies enqueue the Pod. The host's
+	// objects are not watched and are read periodically.
 	AwaitReferences struct{ Problem *mirror.Refusal }
 	// MarkPushed records on the root which leaf Pod runs for it.
 	MarkPushed struct{}
-	// MarkWithdrawn records that none does any more, so that one may again.
+	// MarkWithdrawn records that the root no longer has a leaf and may get another one.
 	MarkWithdrawn struct{}
-	// MarkAwaiting withdraws what was said against the root: it waits for the volume
-	// of a claim, which is about to be created.
+	// MarkAwaiting replaces an earlier problem on the root: it waits for the volume of a
+	// claim that is being provisioned.
 	MarkAwaiting struct{ Claim string }
-	// Repeat on the Pod what root_pvc reports on a claim.
+	// Repeat copies to the Pod a problem that root_pvc reported on a claim.
 	Repeat struct {
 		Claim   string
 		Problem *mirror.Refusal
 	}
-	// Update what may change of the leaf Pod.
+	// Update patches the mutable fields of the leaf Pod.
 	Update struct{ Drift podspec.Drift }
 	// AddDebug adds the ephemeral containers that the leaf lacks, as `kubectl debug` adds
 	// them to the root.
 	AddDebug struct{}
-	// Remove the leaf Pod. If RootGone, the root's absence is to be proven first.
+	// Remove deletes the leaf Pod. If RootGone is set, the root's absence must be proven
+	// first.
 	Remove struct {
 		Grace    *int64
 		RootGone bool
 		Why      string
 	}
-	// Finish the root Pod, once the leaf is proven gone.
+	// Finish completes the deletion of the root, after proof that the leaf is gone.
 	Finish struct{}
 )
 
@@ -105,7 +107,7 @@ func refuseDaemonSet() Nothing {
 	return refuse(v1alpha1.ReasonDaemonSet, "Xylem does not push Pods of DaemonSets. Run the DaemonSet in the member, or keep this one off nodes with the label %s=true", v1alpha1.LabelVirtualNode)
 }
 
-// Next is the step for a Pod. It is pure.
+// Next returns the next step for a Pod.
 func Next(o Observed) Decision {
 	switch {
 	case o.Leaf != nil && (o.Root == nil || o.Root.UID != o.Origin.UID):
@@ -127,61 +129,62 @@ func Next(o Observed) Decision {
 		if o.Ran() && !o.mayHaveStarted() {
 			return MarkWithdrawn{}
 		}
-		return Nothing{} // once it is bound, leaf_pod writes its end
+		return Nothing{} // leaf_pod fails it once it is bound
 	}
 	return o.mayGoEarly()
 }
 
-// Ran reports whether the leaf that the root's Pushed condition names was
-// this member's, or one of a member that was released: claims are placed here
-// only once every other member is proven empty of them, or abandoned. What runs
-// early in another member, only that member's controller may deny.
+// Ran reports whether the leaf in the root's Pushed condition belonged to this member, or to
+// a member that was released. In the latter case, a claim is placed in this member, which
+// requires that every other member was proven empty or abandoned. Only the other member's
+// controller can tell whether an early leaf there is gone.
 func (o Observed) Ran() bool {
 	return mirror.ReporterOf(o.Root).ClusterID == o.Member.ClusterID || slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return c.Root != nil && c.Root.Spec.VolumeName == "" && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID
 	})
 }
 
-// mayHaveStarted reports whether the containers of an early leaf that is gone may
-// have started: a kubelet waits until the last volume is bound, and no longer. A leaf
-// claim that is gone was bound if its volume was mirrored. Such a Pod is not run again.
+// mayHaveStarted reports whether the containers of a vanished early leaf may have started. A
+// kubelet starts them once the last volume is bound. A leaf claim that is gone was bound if
+// its volume was mirrored. Such a Pod must not run again.
 func (o Observed) mayHaveStarted() bool {
 	return len(o.Claims) > 0 && !slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return !c.Mirrored && (c.Leaf == nil || c.Leaf.Spec.VolumeName == "")
 	})
 }
 
-// AwaitsNode reports whether the root says that a leaf runs for it, and has no node yet.
+// AwaitsNode reports whether a leaf runs for the root according to its condition, and the
+// root is not bound yet.
 func (o Observed) AwaitsNode() bool {
 	return o.Root.Spec.NodeName == "" && podstatus.Pushed(o.Root) == corev1.ConditionTrue
 }
 
-// Concerns reports whether the Pod is, or may be about to be, this member's.
+// Concerns reports whether the Pod is bound to this member or may be pushed to it.
 func (o Observed) Concerns() bool {
 	return o.Leaf != nil || o.Root.Spec.NodeName == o.Member.NodeName || o.Root.Spec.NodeName == "" &&
 		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.Pushed(o.Root) == corev1.ConditionTrue)
 }
 
-// deleting: the root's owner, or the user, has deleted it; its kubelet is us.
+// deleting returns the decision for a root that is being deleted. Xylem acts as its kubelet.
 func (o Observed) deleting() Decision {
 	switch {
 	case o.Leaf != nil:
 		if o.Leaf.DeletionTimestamp != nil && !shorter(o.Root.DeletionGracePeriodSeconds, o.Leaf.DeletionGracePeriodSeconds) {
-			return Nothing{} // its end enqueues us
+			return Nothing{} // its deletion event enqueues the Pod
 		}
 		return Remove{Grace: o.Root.DeletionGracePeriodSeconds, Why: "the Pod is being deleted"}
 	case o.Root.Spec.NodeName != o.Member.NodeName:
-		return Nothing{} // without a node, the API server has deleted it already
+		return Nothing{} // the API server has already deleted an unbound Pod
 	case !podstatus.Finished(o.Root):
-		return Nothing{} // leaf_pod writes its end first, also if it never ran: Jobs count it
+		return Nothing{} // leaf_pod first writes the final status, even if the Pod never ran: Jobs count it
 	}
 	return Finish{}
 }
 
 func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 
-// bound: the root is bound to this member's node, by the scheduler or by its
-// maker.
+// bound returns the decision for a root that the scheduler, or its creator, has bound to this
+// member's node.
 func (o Observed) bound() Decision {
 	switch {
 	case o.Leaf != nil && podstatus.Finished(o.Root) && podstatus.Finished(o.Leaf) && o.Leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.Claims, Claim.released):
@@ -189,11 +192,11 @@ func (o Observed) bound() Decision {
 	case o.Leaf != nil:
 		return o.current()
 	case podstatus.Finished(o.Root), podstatus.Pushed(o.Root) == corev1.ConditionTrue:
-		return Nothing{} // it ran, and is not run again: leaf_pod writes its end
+		return Nothing{} // it ran and must not run again; leaf_pod writes the final status
 	case podspec.IsDaemonSetPod(o.Root):
 		return refuseDaemonSet()
 	case placement.Admit(o.Root, o.Node) != nil:
-		return Nothing{} // leaf_pod fails it, as a kubelet would
+		return Nothing{} // leaf_pod fails it, as a kubelet does
 	}
 	for _, c := range o.Claims {
 		if c.stranded(o.Member) {
@@ -211,9 +214,9 @@ func (o Observed) bound() Decision {
 	return o.create()
 }
 
-// awaits: root_pvc creates a claim's counterpart, and reports on the claim why it
-// cannot. That is said on the Pod as well; what was said before, and is over, is
-// withdrawn.
+// awaits returns the decision while root_pvc has not created a leaf claim. If root_pvc
+// reports on the claim why it cannot, the Pod reports that too. An earlier problem that is
+// resolved is removed.
 func (o Observed) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.Name, problem.Message)}}
@@ -224,7 +227,7 @@ func (o Observed) awaits(c Claim) Decision {
 	return Nothing{}
 }
 
-// current keeps the leaf of a bound root current.
+// current keeps the leaf of a bound root up to date.
 func (o Observed) current() Decision {
 	if d := o.ended(); d != nil {
 		return d
@@ -243,9 +246,9 @@ func (o Observed) current() Decision {
 	return Nothing{}
 }
 
-// ended removes the unfinished leaf of a root that has ended; nil if there is none. The
-// root has been counted, and may have been replaced: a leaf that a restored member
-// runs again would run beside the replacement.
+// ended removes the unfinished leaf of a finished root, or returns nil. The root has been
+// counted and may have been replaced, so a leaf that a restored member starts again could run
+// beside the replacement.
 func (o Observed) ended() Decision {
 	switch {
 	case !podstatus.Finished(o.Root) || podstatus.Finished(o.Leaf) || o.Leaf.DeletionTimestamp != nil:
@@ -256,9 +259,9 @@ func (o Observed) ended() Decision {
 	return Remove{Why: "the Pod has ended as " + string(o.Root.Status.Phase)}
 }
 
-// early: the leaf was created before the host has bound the root. It stays as long
-// as each claim is bound here or asked for here; all bound and no node yet is
-// the moment before the binding, and no reason to withdraw.
+// early returns the decision for a leaf that was created before the host bound the root. It
+// stays as long as each claim is bound or requested in this member. If all claims are bound,
+// the scheduler is about to bind the Pod, so the leaf must stay.
 func (o Observed) early() Decision {
 	if o.Leaf.DeletionTimestamp != nil {
 		return Nothing{}
@@ -279,7 +282,7 @@ func (o Observed) early() Decision {
 		if selected := c.Root.Annotations[route.AnnSelectedNode]; c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && !o.sameCluster(selected) {
 			return Remove{Why: o.elsewhere(c)}
 		}
-		// A volume that is not seen yet is no evidence of one elsewhere.
+		// A volume that is not in the cache yet does not prove that it is elsewhere.
 		if c.Root.Spec.VolumeName != "" && c.Volume != nil && c.here(o.Member) != nil {
 			return Remove{Why: fmt.Sprintf("claim %q is bound to volume %q, which is not in member %q", c.Name, c.Volume.Name, o.Member.Registration)}
 		}
@@ -290,27 +293,27 @@ func (o Observed) early() Decision {
 	return Nothing{}
 }
 
-// sameCluster reports whether another node is of this member's cluster: two
-// registrations of one cluster share its leaves, and each has a node. The leaf of
-// the other's root is the other's to withdraw.
+// sameCluster reports whether another node belongs to this member's cluster. Two
+// registrations of one cluster share its leaves but have separate nodes. Only the
+// registration to which a root belongs withdraws its leaf.
 func (o Observed) sameCluster(name string) bool {
 	node := o.Others[name]
 	return node != nil && node.Labels[v1alpha1.LabelVirtualNode] == "true" && node.Labels[v1alpha1.LabelClusterID] == o.Member.ClusterID
 }
 
-// elsewhere is why a claim's volume is not asked for here any more.
+// elsewhere returns why a claim's volume is no longer requested in this member.
 func (Observed) elsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
 	if selected != "" && selected == c.Root.Annotations[v1alpha1.AnnotationSteeredTo] {
-		return fmt.Sprintf("the member could not provision claim %q, and Xylem tries node %q", c.Name, selected)
+		return fmt.Sprintf("the member could not provision claim %q, and Xylem chose node %q", c.Name, selected)
 	}
 	return "the scheduler has chosen another node"
 }
 
-// mayGoEarly decides whether the root is pushed before the host has bound it:
-// some claim of it waits in the member for a consumer; each unbound one was
-// asked for on this node; the bound ones are here; and it is the scheduler that
-// put it here, which a tenant, who may write a claim's selected-node, cannot pretend.
+// mayGoEarly decides whether the root is pushed before the host has bound it. At least one
+// claim must wait for a consumer in the member, each unbound claim must be requested on this
+// node, and the bound ones must be in this member. The scheduler must have chosen the node,
+// because a tenant can write a claim's selected-node annotation.
 func (o Observed) mayGoEarly() Decision {
 	waits := false
 	for _, c := range o.Claims {
@@ -342,7 +345,7 @@ func (o Observed) mayGoEarly() Decision {
 	return o.create()
 }
 
-// create the leaf Pod, or say why not.
+// create returns Create, or why the leaf Pod cannot be created.
 func (o Observed) create() Decision {
 	leaf, err := podspec.Translate(o.Root, o.Member)
 	if err != nil {
@@ -356,9 +359,9 @@ func (o Observed) create() Decision {
 	case answer.Refusal != nil:
 		return Nothing{answer.Refusal}
 	case answer.Waits:
-		return Nothing{} // leaf_namespace brings it, and its watch enqueues us
+		return Nothing{} // leaf_namespace creates it, and its watch enqueues the Pod
 	case o.Copies.Namespace == "":
-		return Nothing{} // the cache is about to have the host's namespace, whose event enqueues the Pod
+		return Nothing{} // the event of the host's namespace enqueues the Pod
 	case o.Lacking != nil || len(o.Missing) > 0:
 		return AwaitReferences{o.Lacking}
 	}

@@ -15,26 +15,26 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// leafBound is a claim whose leaf is bound in the member.
+// leafBound returns a claim whose leaf claim is bound.
 func leafBound(c lifecycle.Claim) lifecycle.Claim {
 	c.Leaf.Spec.VolumeName = "pv-" + c.Name
 	return c
 }
 
-// mirrored is a claim whose leaf claim is gone, and whose volume the host represents.
+// mirrored returns a claim whose leaf claim is gone and whose volume has a host PV.
 func mirrored(c lifecycle.Claim) lifecycle.Claim {
 	c.Leaf, c.Mirrored = nil, true
 	return c
 }
 
-// debugged: kubectl debug has added an ephemeral container.
+// debugged adds an ephemeral container, as kubectl debug does.
 func debugged(o *lifecycle.Observed) {
 	c := corev1.EphemeralContainer{TargetContainerName: "web"}
 	c.Name, c.Image = "debugger", "busybox:1"
 	o.Root.Spec.EphemeralContainers = append(o.Root.Spec.EphemeralContainers, c)
 }
 
-// noUID: an earlier version recorded none.
+// noUID removes the UID, which an earlier version did not record.
 func noUID(o *lifecycle.Observed) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
 
 func deleted(grace *int64) func(*lifecycle.Observed) {
@@ -53,7 +53,7 @@ func nominated(node string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.NominatedNodeName = node }
 }
 
-// fallback: the host's scheduler does not show which node it nominated.
+// fallback is a scheduler that does not set the nominated node.
 func fallback(o *lifecycle.Observed) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
 
 func daemonSet(o *lifecycle.Observed) {
@@ -66,19 +66,20 @@ func says(reason string) lifecycle.Decision {
 	return lifecycle.Nothing{&mirror.Refusal{Reason: reason}}
 }
 
-// gaveUp: leaf_pod has failed the root, since the disk of a promise could not be created.
+// gaveUp is a root that leaf_pod has failed because the disk of a promise could not be
+// provisioned.
 func gaveUp(o *lifecycle.Observed) {
 	o.Root.Status.Phase, o.Root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
-// lacks what it needs, in the host.
+// lacks sets an object that the Pod needs and the host lacks.
 func lacks(o *lifecycle.Observed) {
 	o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
 }
 
 func leafEnded(o *lifecycle.Observed) { o.Leaf.Status.Phase = corev1.PodSucceeded }
 
-// knows another node, of the cluster with this ID, or of none.
+// knows adds another node of the given cluster. The ID is empty for a node of the host.
 func knows(name, clusterID string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		node := virtualNode()
@@ -88,7 +89,7 @@ func knows(name, clusterID string) func(*lifecycle.Observed) {
 	}
 }
 
-// askedOn is a claim whose volume was requested on a node.
+// askedOn returns a claim whose volume was requested on a node.
 func askedOn(node string) lifecycle.Claim {
 	c := asked("data", here)
 	c.Root.Annotations[route.AnnSelectedNode] = node
@@ -104,135 +105,135 @@ func TestDecide(t *testing.T) {
 		want     lifecycle.Decision
 	}{
 		// Before the host has bound the Pod.
-		"the scheduler chose this node: the Pod goes early, as its claim's consumer": {seen(), leaf},
+		"the scheduler chose this node: the Pod is pushed early as its claim's consumer": {seen(), leaf},
 		"the claim is annotated with the node, but no scheduler nominated the Pod: a tenant can write that (I8)": {
 			seen(nominated("")), lifecycle.Nothing{}},
-		"the scheduler nominated another node (I8)":                          {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
-		"the claim's volume was asked for on another node":                   {seen(claims(asked("data", there))), lifecycle.Nothing{}},
-		"the claim is not placed yet":                                        {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) }))), lifecycle.Nothing{}},
-		"the claim is placed in another member (I3)":                         {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
-		"the leaf claim is not made yet":                                     {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"the member's class binds at once: the Pod waits for the host":       {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
-		"one claim waits, another binds at once: the Pod is the consumer":    {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
-		"the claim does not exist":                                           {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
-		"the claim is being deleted":                                         {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
-		"one claim is bound here, the other waits here":                      {seen(claims(bound("data", here), asked("more", here))), leaf},
-		"one claim is bound here, and its leaf claim is not there":           {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"one claim is bound in another member (I3)":                          {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
-		"one claim names a volume that is not bound to it":                   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"all claims are bound here and the node is not written yet: no push": {seen(claims(bound("data", here))), lifecycle.Nothing{}},
-		"a scheduling gate holds the Pod":                                    {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"the Pod has ended":                                                  {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"there is no virtual node":                                           {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
-		"the Pod has no claims: the host binds it first":                     {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
-		"a DaemonSet's Pod with an ephemeral claim is not pushed early":      {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"the scheduler nominated another node (I8)":                           {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
+		"the claim's volume was requested on another node":                    {seen(claims(asked("data", there))), lifecycle.Nothing{}},
+		"the claim is not placed yet":                                         {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) }))), lifecycle.Nothing{}},
+		"the claim is placed in another member (I3)":                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
+		"the leaf claim does not exist yet":                                   {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"the member's class binds immediately: the Pod waits for the host":    {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"one claim waits, another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
+		"the claim does not exist":                                            {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
+		"the claim is being deleted":                                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
+		"one claim is bound here, the other waits here":                       {seen(claims(bound("data", here), asked("more", here))), leaf},
+		"one claim is bound here, and its leaf claim is gone":                 {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"one claim is bound in another member (I3)":                           {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
+		"one claim names a volume that is not bound to it":                    {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"all claims are bound here and the Pod is not bound yet: no push":     {seen(claims(bound("data", here))), lifecycle.Nothing{}},
+		"the Pod has a scheduling gate":                                       {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"the Pod has finished":                                                {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"no virtual node":                                                     {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
+		"the Pod has no claims: the host binds it first":                      {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
+		"a DaemonSet's Pod with an ephemeral claim is not pushed early":       {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
-		"no nomination to go by: a Pod that fits goes early":                    {seen(fallback), leaf},
-		"no nomination, and a taint that the Pod does not tolerate (I8)":        {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
-		"no nomination, and a selector that the node does not match (I8)":       {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"no nomination, and the node is cordoned (I8)":                          {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
-		"no nomination, and a scheduling gate (I8)":                             {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"no nomination, and another Pod uses the claim: which one is not known": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
+		"no nomination: a Pod that fits is pushed early":                            {seen(fallback), leaf},
+		"no nomination, and a taint that the Pod does not tolerate (I8)":            {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
+		"no nomination, and a selector that the node does not match (I8)":           {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"no nomination, and the node is cordoned (I8)":                              {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
+		"no nomination, and a scheduling gate (I8)":                                 {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"no nomination, and another Pod uses the claim: either may be the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
 
 		"the Pod cannot be translated: it is reported": {seen(func(o *lifecycle.Observed) {
 			o.Root.Spec.HostNetwork = true
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
-		"the member's namespace is somebody else's (I4)": {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the member's namespace is not made yet":         {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
-		"a ConfigMap is not brought yet":                 {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
-		"the host lacks a Secret that the Pod needs":     {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the same, and the host has bound the Pod":       {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host's namespace is not seen yet":           {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
+		"the member's namespace is foreign (I4)":       {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"the member's namespace does not exist yet":    {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"a ConfigMap is not copied yet":                {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"the host lacks a Secret that the Pod needs":   {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the same, and the host has bound the Pod":     {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the host's namespace is not in the cache yet": {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
 
 		// Early leaves.
-		"the early leaf is noted on the root (I6)":             {seen(running), lifecycle.MarkPushed{}},
-		"the early leaf runs and is noted: at rest (I5)":       {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"all claims bound and no node yet is no withdrawal":    {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
-		"the claim names its volume, the PV is not seen yet":   {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
-		"the scheduler took its choice back":                   {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the scheduler chose another node":                     {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the claim was bound in another member (I3)":           {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
-		"the claim was deleted":                                {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
-		"the Pod was bound to another node":                    {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
-		"the Pod was bound to another member's node":           {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
-		"the Pod was bound to a node that is not known":        {seen(running, on("worker-1")), lifecycle.Nothing{}},
-		"another registration of this cluster runs it (I4)":    {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
-		"the scheduler chose the cluster's other registration": {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
-		"the root ended before it was bound, its leaf does not run on": {
+		"the early leaf is recorded on the root (I6)":                       {seen(running), lifecycle.MarkPushed{}},
+		"the early leaf runs and is recorded: no write (I5)":                {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"all claims are bound and the Pod is not bound yet: the leaf stays": {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
+		"the claim names its volume, the PV is not in the cache yet":        {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
+		"the scheduler removed its choice":                                  {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the scheduler chose another node":                                  {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the claim was bound in another member (I3)":                        {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
+		"the claim was deleted":                                             {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
+		"the Pod was bound to another node":                                 {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
+		"the Pod was bound to another member's node":                        {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
+		"the Pod was bound to an unknown node":                              {seen(running, on("worker-1")), lifecycle.Nothing{}},
+		"another registration of this cluster runs it (I4)":                 {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
+		"the scheduler chose the cluster's other registration":              {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
+		"the root finished before it was bound: its leaf is removed": {
 			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended as Failed"}},
-		"the early leaf ends already":                              {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
-		"the leaf was withdrawn: the next one may go (I6)":         {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"withdrawn, and asked for again: one may go again":         {seen(pushed(here, corev1.ConditionFalse)), leaf},
-		"it runs early in another member: not ours to deny":        {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the early leaf is already being deleted":                  {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the leaf was withdrawn: another may be pushed (I6)":       {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"withdrawn, and requested again: it is pushed again":       {seen(pushed(here, corev1.ConditionFalse)), leaf},
+		"it runs early in another member, which decides alone":     {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
 		"the leaf is gone, and may have run: its volume was bound": {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
 		"the same, and the host has bound the claim":               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), lifecycle.Nothing{}},
 		"it cannot have run: one volume was never bound":           {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
 		"the leaf claim is gone as well, its volume was mirrored":  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), lifecycle.Nothing{}},
 		"the same, and the host has bound the claim to it":         {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
 		"the leaf claim is gone as well, another was never bound":  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
-		"the other member was abandoned, the claim is ours":        {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"a Pod without claims and node is nobody's":                {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
-		"a Pod on another node is not looked at":                   {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the other member was abandoned, the claim is placed here": {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"an unbound Pod without claims is ignored":                 {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
+		"a Pod on another node is ignored":                         {seen(on("worker-1")), lifecycle.Nothing{}},
+		"the leaf's root is gone: it is removed after proof":       {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
 		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf of an earlier Pod ends already":                  {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
+		"the leaf of an earlier Pod is already being deleted":      {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
 		"neither root nor leaf":                                    {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
 
 		// Bound Pods.
-		"the host bound the Pod here: its leaf is made":                  {seen(onNode), leaf},
-		"an earlier version noted it without its UID":                    {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
-		"the leaf of a bound Pod is noted on the root (I6)":              {seen(onNode, running), lifecycle.MarkPushed{}},
-		"its disk cannot be made here, and it was failed: its leaf goes": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
-		"the same, its leaf goes already":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
-		"a bound Pod runs: at rest (I5)":                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"the Pod has ended and its leaf is gone: not run again":          {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
-		"it is reported that DaemonSets stay out":                        {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
-		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
-		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
-		"the claim names a volume that is not bound to it":               {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
-		"the claim of its ephemeral volume is not its own":               {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
-		"it would go early with an ephemeral claim not its own":          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
-		"the claim's volume is in another member":                        {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
-		"the claim's volume is the host's own":                           {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
-		"the leaf claim has to be made first":                            {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
-		"an image was changed, and the leaf has ended": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) {
+		"the host bound the Pod here: its leaf is created":                           {seen(onNode), leaf},
+		"an earlier version recorded the leaf without its UID":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
+		"the leaf of a bound Pod is recorded on the root (I6)":                       {seen(onNode, running), lifecycle.MarkPushed{}},
+		"it failed because its disk cannot be provisioned here: its leaf is removed": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
+		"the same, its leaf is already being deleted":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
+		"a bound Pod runs: no write (I5)":                                            {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"the leaf vanished: it never runs twice":                                     {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"the Pod has finished and its leaf is gone: it does not run again":           {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
+		"a DaemonSet's Pod is reported":                                              {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"a Pod bound by hand does not fit: leaf_pod fails it":                        {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"a Pod bound by hand has an unbound claim":                                   {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
+		"a Pod bound by hand names a missing claim":                                  {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim names a volume that is not bound to it":                           {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim of its ephemeral volume is foreign":                               {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
+		"the same, before the Pod is bound":                                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
+		"the claim's volume is in another member":                                    {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the claim's volume is a foreign one of the host":                            {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the leaf claim must be created first":                                       {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"an image was changed":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an image was changed, and the leaf is being deleted":                        {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an image was changed, and the leaf has finished": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed
 		}), lifecycle.Nothing{}},
-		"an image was changed, and the root has ended":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
-		"an ephemeral container was added":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
-		"an ephemeral container and an image: the image first":   {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an ephemeral container that the leaf has: at rest (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
-		"an ephemeral container of the member's own": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
+		"an image was changed, and the root has finished":         {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an ephemeral container was added":                        {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
+		"an ephemeral container and an image: the image first":    {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an ephemeral container that the leaf has: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
+		"an ephemeral container that only the leaf has": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
 		}), lifecycle.Nothing{}},
 		"an ephemeral container, and the leaf was replaced (I8)":      {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
 		"an ephemeral container, and the leaf is being deleted":       {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
-		"an ephemeral container, and the leaf has ended":              {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
+		"an ephemeral container, and the leaf has finished":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
 		"an ephemeral container, before the host has bound the Pod":   {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
 		"a restored member runs the leaf of a Pod that has failed":    {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended as Failed"}},
 		"a restored member runs the leaf of a Pod that has succeeded": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended as Succeeded"}},
-		"the same, its leaf goes already: at rest (I5)":               {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
-		"both have ended: at rest (I5)":                               {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
+		"the same, its leaf is already being deleted: no write (I5)":  {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
+		"both have finished: no write (I5)":                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
 
 		// Deletion.
-		"the user deletes the Pod: its leaf is given the same grace": {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
-		"the leaf is ending":                                             {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
-		"the user shortens the grace":                                    {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
-		"the leaf is gone, its end not shown yet: Jobs count it":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
-		"the leaf is gone and its end is shown: the Pod is finished":     {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
-		"a Pod that was never pushed is deleted: its end is shown first": {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
-		"a Pod that was never pushed is finished after its end":          {seen(onNode, deleted(nil), phase(corev1.PodFailed)), lifecycle.Finish{}},
-		"a DaemonSet's Pod is deleted: its end is shown first":           {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
-		"a deleted Pod on another node is that kubelet's":                {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"a deleted Pod without a node is nobody's to finish":             {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"an early leaf whose root is deleted":                            {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
+		"the user deletes the Pod: its leaf gets the same grace period":               {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
+		"the leaf is being deleted":                                                   {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
+		"the user shortens the grace period":                                          {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
+		"the leaf is gone, and leaf_pod has not written the final status yet":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
+		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
+		"a Pod that was never pushed is deleted: leaf_pod fails it first":             {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
+		"a Pod that was never pushed has failed: the deletion is completed":           {seen(onNode, deleted(nil), phase(corev1.PodFailed)), lifecycle.Finish{}},
+		"a DaemonSet's Pod is deleted: leaf_pod fails it first":                       {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
+		"a deleted Pod on another node is ignored":                                    {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"a deleted Pod that is not bound is ignored":                                  {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"an early leaf whose root is deleted":                                         {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lifecycle.Next(tc.observed), decisions); diff != "" {
@@ -242,8 +243,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// decisions are compared by type, by what they say to the user by its reason,
-// by the identity of objects, and drifts not at all: mirror tests those.
+// decisions compares decisions by type, problems by reason, and Pods by name. Package podspec
+// tests the drift.
 var decisions = cmp.Options{
 	cmp.Comparer(func(a, b *mirror.Refusal) bool {
 		return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason && (a.Message == "") != (b.Message == ""))
@@ -262,15 +263,15 @@ func TestLeafCarriesTheOriginOfItsRoot(t *testing.T) {
 	}
 }
 
-// What the user reads names the thing to change.
+// A message names the object to change.
 func TestMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed lifecycle.Observed
 		want     []string
 	}{
-		"nobody will bind the claim": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Leave spec.nodeName to the scheduler"}},
-		"unreachable volume":         {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
-		"DaemonSet":                  {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
+		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Leave spec.nodeName to the scheduler"}},
+		"unreachable volume":                       {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
+		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, ok := lifecycle.Next(tc.observed).(lifecycle.Nothing)
@@ -279,7 +280,7 @@ func TestMessages(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(d.Problem.Message, want) {
-					t.Errorf("message %q does not say %q", d.Problem.Message, want)
+					t.Errorf("message %q does not contain %q", d.Problem.Message, want)
 				}
 			}
 		})

@@ -30,30 +30,30 @@ func TestDecidePromised(t *testing.T) {
 		observed     lifecycle.Observed
 		want, reason string
 	}{
-		"the leaf claim is there":                    {promised(), "Create", ""},
-		"the leaf claim is not there yet":            {promised(noLeafClaim), "Nothing", ""},
-		"not placed yet":                             {promised(noLeafClaim, placed("")), "Nothing", ""},
-		"placed elsewhere":                           {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
-		"the promise is not seen yet":                {promised(func(o *lifecycle.Observed) { o.Claims[0].Volume = nil }), "Nothing", ""},
-		"the claim is being deleted":                 {promised(noLeafClaim, func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
-		"being deleted, the disk is being made":      {promised(func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
-		"fulfilled here":                             {promised(keptIn(here)), "Create", ""},
-		"fulfilled elsewhere, for good":              {promised(keptIn(there)), "Nothing", ""},
-		"fulfilled elsewhere, until it is unused":    {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
-		"fulfilled here, until it is unused":         {promised(scratch, keptIn(here)), "Create", ""},
-		"being released here":                        {promised(scratch, keptIn(here), releasing), "Nothing", ""},
-		"it has ended, the disk stays":               {promised(scratch, keptIn(here), ended), "MarkPushed", ""},
-		"it has ended, the disk goes":                {promised(scratch, keptIn(here), ended, releasing), "Remove", ""},
-		"it runs, the disk goes: not its leaf Pod":   {promised(scratch, keptIn(here), running, releasing), "MarkPushed", ""},
-		"early, beside a claim that waits for it":    {promised(early), "Create", ""},
-		"early, the promise's leaf claim is to come": {promised(early, noLeafClaim), "Nothing", ""},
-		"the claim says why it cannot be made":       {promised(noLeafClaim, claimSays), "Repeat", lacksClass},
-		"the same, of before it was placed here":     {promised(noLeafClaim, claimSays, placed("")), "Nothing", ""},
-		"it is made, for a Pod that it waits for":    {promised(claimSays), "Create", ""},
-		"what was said is over":                      {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "MarkAwaiting", ""},
-		"what was said is taken back":                {promised(noLeafClaim, podSays(v1alpha1.ReasonVolumeAwaited)), "Nothing", ""},
-		"early, and the claim says why: it stays":    {promised(early, running, noLeafClaim, claimSays), "MarkPushed", ""},
-		"fulfilled elsewhere, and retained there":    {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
+		"the leaf claim exists":                                          {promised(), "Create", ""},
+		"the leaf claim does not exist yet":                              {promised(noLeafClaim), "Nothing", ""},
+		"not placed yet":                                                 {promised(noLeafClaim, placed("")), "Nothing", ""},
+		"placed elsewhere":                                               {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"the promise is not in the cache yet":                            {promised(func(o *lifecycle.Observed) { o.Claims[0].Volume = nil }), "Nothing", ""},
+		"the claim is being deleted":                                     {promised(noLeafClaim, func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
+		"being deleted, the disk is being provisioned":                   {promised(func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
+		"fulfilled here":                                                 {promised(keptIn(here)), "Create", ""},
+		"fulfilled elsewhere, permanently":                               {promised(keptIn(there)), "Nothing", ""},
+		"fulfilled elsewhere, until it is unused":                        {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"fulfilled here, until it is unused":                             {promised(scratch, keptIn(here)), "Create", ""},
+		"being released here":                                            {promised(scratch, keptIn(here), releasing), "Nothing", ""},
+		"it has finished, the disk stays":                                {promised(scratch, keptIn(here), ended), "MarkPushed", ""},
+		"it has finished, the disk is released":                          {promised(scratch, keptIn(here), ended, releasing), "Remove", ""},
+		"it runs, and the disk is released: its leaf Pod stays":          {promised(scratch, keptIn(here), running, releasing), "MarkPushed", ""},
+		"early, with another claim that waits for it":                    {promised(early), "Create", ""},
+		"early, the promise's leaf claim does not exist yet":             {promised(early, noLeafClaim), "Nothing", ""},
+		"the claim reports why it has no leaf":                           {promised(noLeafClaim, claimSays), "Repeat", lacksClass},
+		"the same, before it was placed here":                            {promised(noLeafClaim, claimSays, placed("")), "Nothing", ""},
+		"the same, but the leaf claim exists":                            {promised(claimSays), "Create", ""},
+		"the problem on the Pod is resolved":                             {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "MarkAwaiting", ""},
+		"the resolved problem was removed":                               {promised(noLeafClaim, podSays(v1alpha1.ReasonVolumeAwaited)), "Nothing", ""},
+		"early, and the claim reports why it has no leaf: the Pod stays": {promised(early, running, noLeafClaim, claimSays), "MarkPushed", ""},
+		"fulfilled elsewhere, and retained there":                        {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lifecycle.Next(tc.observed)
@@ -75,14 +75,15 @@ func TestDecidePromised(t *testing.T) {
 
 const lacksClass = "MemberClassNotFound"
 
-// claimSays: root_pvc says on the claim why its counterpart cannot be created.
+// claimSays sets the condition with which root_pvc reports why it cannot create the leaf
+// claim.
 func claimSays(o *lifecycle.Observed) {
 	o.Claims[0].Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: lacksClass, Message: "member cluster38 has no StorageClass",
 	}}
 }
 
-// podSays: the root was told of a problem before.
+// podSays sets an earlier problem on the root.
 func podSays(reason string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		o.Root.Status.Conditions = append(o.Root.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionFalse, Reason: reason})
@@ -93,8 +94,8 @@ func retained(o *lifecycle.Observed) {
 	o.Claims[0].Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// TestClaimsProblemOnPod: what a member has against a claim is repeated on the Pod, and is
-// not taken for something against the Pod.
+// TestClaimsProblemOnPod checks that the Pod reports a problem that a member has with its
+// claim, as a problem of the claim and not of the Pod.
 func TestClaimsProblemOnPod(t *testing.T) {
 	d, ok := lifecycle.Next(promised(noLeafClaim, claimSays)).(lifecycle.Repeat)
 	if !ok || d.Claim != "data" {
@@ -105,7 +106,7 @@ func TestClaimsProblemOnPod(t *testing.T) {
 	}
 }
 
-// early: the Pod is about to be bound here, and has another claim that waits for it.
+// early makes the Pod unbound but nominated, with another claim that waits for it.
 func early(o *lifecycle.Observed) {
 	o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = "", here.NodeName
 	o.Claims = append(o.Claims, asked("other", here))

@@ -25,7 +25,7 @@ type Dashboard struct {
 	} `json:"templating"`
 }
 
-// Panel is one of its panels, or the headline of those below.
+// Panel is a panel of the dashboard, or the title of a row of panels.
 type Panel struct {
 	ID          int    `json:"id"`
 	Type        string `json:"type"`
@@ -39,14 +39,14 @@ type Panel struct {
 	Targets []Target `json:"targets"`
 }
 
-// Target is a query of a panel's.
+// Target is a query of a panel.
 type Target struct {
 	Expr         string `json:"expr"`
 	LegendFormat string `json:"legendFormat"`
 	Range        bool   `json:"range"`
 }
 
-// Field reports how values are shown.
+// Field defines how values are shown.
 type Field struct {
 	Unit       string     `json:"unit"`
 	NoValue    string     `json:"noValue"`
@@ -58,7 +58,7 @@ type Field struct {
 	Custom     Custom     `json:"custom"`
 }
 
-// Custom reports how lines are drawn.
+// Custom defines how lines are drawn.
 type Custom struct {
 	FillOpacity float64 `json:"fillOpacity"`
 	LineWidth   float64 `json:"lineWidth"`
@@ -68,13 +68,13 @@ type Custom struct {
 	} `json:"stacking"`
 }
 
-// Thresholds are the colours of values.
+// Thresholds are the colors of values.
 type Thresholds struct {
 	Mode  string `json:"mode"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is the colour from a value on; the first has none.
+// Step is the color from a value upwards. The first has no value.
 type Step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`
@@ -86,7 +86,7 @@ type Mapping struct {
 	Options map[string]Named `json:"options"`
 }
 
-// Named is a value's name and colour.
+// Named is a value's name and color.
 type Named struct {
 	Text  string `json:"text"`
 	Color string `json:"color"`
@@ -108,7 +108,8 @@ type Options struct {
 	ShowValue string `json:"showValue"`
 }
 
-// Read reads a dashboard, and says what of it is beyond this package.
+// Read parses a dashboard. It returns an error if the dashboard uses a feature that this
+// package does not support.
 func Read(content []byte) (*Dashboard, error) {
 	d := &Dashboard{}
 	if err := json.NewDecoder(bytes.NewReader(content)).Decode(d); err != nil {
@@ -163,7 +164,7 @@ func (p Panel) check() error {
 	return errors.Join(wrong...)
 }
 
-// Colour of a value, by its steps; empty if there are none.
+// Colour returns the color of a value by its steps, or "" without steps.
 func (t Thresholds) Colour(value float64) string {
 	colour := ""
 	for i, step := range t.Steps {
@@ -174,7 +175,7 @@ func (t Thresholds) Colour(value float64) string {
 	return colour
 }
 
-// Named is what a value is called, if it is.
+// Named returns the name of a value, if it has one.
 func (f Field) Named(value float64) (Named, bool) {
 	for _, m := range f.Mappings {
 		if named, ok := m.Options[fmt.Sprint(value)]; ok {

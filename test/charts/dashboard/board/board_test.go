@@ -13,7 +13,7 @@ import (
 
 const chart = "../../../../charts/xylem/files/dashboard.json"
 
-// read is the dashboard of the chart.
+// read returns the chart's dashboard.
 func read(t *testing.T) *Dashboard {
 	t.Helper()
 	content, err := os.ReadFile(filepath.FromSlash(chart))

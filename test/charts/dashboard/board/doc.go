@@ -1,7 +1,7 @@
-// Package board reads a Grafana dashboard as Grafana does, as far as Xylem's goes: its
-// grid, variables, intervals, legends, units, thresholds. What it does not know it
-// refuses, so that nothing is drawn other than Grafana would.
+// Package board reads a Grafana dashboard as Grafana does, with the features that Xylem's uses:
+// its grid, variables, intervals, legends, units and thresholds. It rejects unknown features,
+// so that the picture never differs from Grafana's.
 //
-// It depends on nothing but the standard library: its tests are part of make test,
-// which is not to compile Prometheus for them.
+// It depends only on the standard library, because its tests are part of make test, which must
+// not compile Prometheus.
 package board

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// Columns of Grafana's grid.
+	// Columns is the number of columns of Grafana's grid.
 	Columns = 24
-	// cell and gap are the height of a row of the grid, and what is between panels, in
-	// pixels.
+	// cell is the height of a row of the grid, and gap the distance between panels, in pixels.
 	cell = 30
 	gap  = 8
 )
 
-// Grid is a place in the grid.
+// Grid is a position in the grid.
 type Grid struct {
 	X int `json:"x"`
 	Y int `json:"y"`
@@ -22,10 +21,10 @@ type Grid struct {
 	H int `json:"h"`
 }
 
-// Rectangle is a place in the picture, in pixels from its upper left corner.
+// Rectangle is a position in the picture, in pixels from the upper left corner.
 type Rectangle struct{ X, Y, W, H float64 }
 
-// Place is where something in the grid is in a picture of that width.
+// Place returns the rectangle of a grid position in a picture of the given width.
 func (g Grid) Place(width float64) Rectangle {
 	column := (width + gap) / Columns
 	return Rectangle{
@@ -34,7 +33,7 @@ func (g Grid) Place(width float64) Rectangle {
 	}
 }
 
-// Height of the picture.
+// Height returns the height of the picture.
 func (d *Dashboard) Height() float64 {
 	rows := 0
 	for _, p := range d.Panels {
@@ -43,7 +42,7 @@ func (d *Dashboard) Height() float64 {
 	return float64(rows)*(cell+gap) - gap
 }
 
-// overlaps reports which panels are in each other's place, or outside of the grid.
+// overlaps returns an error if panels overlap or are outside of the grid.
 func (d *Dashboard) overlaps() error {
 	var wrong []error
 	for i, p := range d.Panels {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Variable of a dashboard.
+// Variable is a variable of a dashboard.
 type Variable struct {
 	Name       string          `json:"name"`
 	Label      string          `json:"label"`
@@ -22,17 +22,18 @@ type Variable struct {
 	} `json:"current"`
 }
 
-// all is the value of a variable of which all are chosen.
+// all is the value of a variable with all its values selected.
 const all = "$__all"
 
-// variable is $name, ${name} or ${name:format}.
+// variable matches $name, ${name} or ${name:format}.
 var variable = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::\w+)?\}`)
 
-// Values are what variables represent.
+// Values are the values of variables.
 type Values map[string]string
 
-// Values of the dashboard's own variables as it is opened, and of Grafana's for queries
-// of that step, on metrics that are read at that interval.
+// Values returns the values of the dashboard's variables when it is opened, and of Grafana's
+// own variables for queries with the given step on metrics that are scraped at the given
+// interval.
 func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 	values := Values{
 		"__interval":      prometheusDuration(step),
@@ -41,7 +42,7 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "datasource" {
-			continue // no query has it
+			continue // no query uses it
 		}
 		chosen, isList := v.Current.Value.([]any)
 		if !v.IncludeAll || v.AllValue == "" || !isList || !slices.Equal(chosen, []any{all}) {
@@ -52,11 +53,11 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 	return values, nil
 }
 
-// labelValues is how a variable asks for the values of a label.
+// labelValues matches a variable's query for the values of a label.
 var labelValues = regexp.MustCompile(`^label_values\(\s*(\w+)\s*,\s*(\w+)\s*\)$`)
 
-// LabelValues is the metric and the label whose values a variable offers; false if it
-// is not of that kind.
+// LabelValues returns the metric and the label whose values a variable offers, or false if it
+// is of another kind.
 func (v Variable) LabelValues() (metric, label string, ok bool) {
 	var query struct {
 		Query string `json:"query"`
@@ -71,7 +72,7 @@ func (v Variable) LabelValues() (metric, label string, ok bool) {
 	return match[1], match[2], true
 }
 
-// Expand puts values into a query in the place of variables.
+// Expand replaces the variables in a query by their values.
 func (v Values) Expand(query string) (string, error) {
 	var unknown []string
 	expanded := variable.ReplaceAllStringFunc(query, func(found string) string {
@@ -88,16 +89,16 @@ func (v Values) Expand(query string) (string, error) {
 	return expanded, nil
 }
 
-// Interval is the time between the points of a query: no less than metrics are read, and
-// no more points than a panel has pixels. Where Grafana takes the next of a list of
-// round times, this takes the next second.
+// Interval returns the time between the points of a query: at least the scrape interval, and at
+// most one point per pixel. Grafana rounds up to the next of a list of round times; this
+// function rounds up to a second.
 func Interval(length, scrape time.Duration, pixels float64) time.Duration {
 	step := time.Duration(float64(length)/pixels) + time.Second - 1
 	return max(scrape, step.Truncate(time.Second))
 }
 
-// RateInterval is Grafana's $__rate_interval: long enough for a rate to have two points
-// though one is missing.
+// RateInterval returns Grafana's $__rate_interval: long enough for a rate to have two points
+// even if one is missing.
 func RateInterval(step, scrape time.Duration) time.Duration {
 	return max(step+scrape, 4*scrape)
 }
@@ -106,14 +107,13 @@ func prometheusDuration(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// label is {{name}} in a legend.
+// label matches {{name}} in a legend.
 var label = regexp.MustCompile(`\{\{\s*(.+?)\s*\}\}`)
 
-// auto is the legend of a query that has none of its own.
+// auto is the legend of a query without its own.
 const auto = "__auto"
 
-// Legend is the name of one of a target's series, by its labels: those that it lacks
-// are empty in it.
+// Legend returns the name of one of a target's series by its labels. Missing labels are empty.
 func (t Target) Legend(labels map[string]string) string {
 	if t.LegendFormat != "" && t.LegendFormat != auto {
 		name := label.ReplaceAllStringFunc(t.LegendFormat, func(found string) string {

@@ -20,7 +20,7 @@ func TestExpand(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", query, got, err, want)
 		}
 	}
-	// A longer name is not the shorter one with something behind it.
+	// A variable must not match as the prefix of a longer name.
 	for _, query := range []string{"rate(a[$__rate_interval_ms])", "a{b=\"$clusters\"}", "$other", "${other}"} {
 		if got, err := values.Expand(query); err == nil {
 			t.Errorf("%s: %s, want an error", query, got)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Point of a series. What is not a number is not there.
+// Point is a point of a series. Values that are not numbers are omitted.
 type Point struct {
 	At    time.Time
 	Value float64
 }
 
-// Series is what a query has for one set of labels.
+// Series is a query's result for one set of labels.
 type Series struct {
 	Name   string
 	Points []Point
 }
 
-// There tells whether there is anything in it.
+// There reports whether the series has points.
 func (s Series) There() bool {
 	_, ok := s.Calculate("lastNotNull")
 	return ok
@@ -39,7 +39,7 @@ var calculate = map[string]func(values []float64) float64{
 
 func calculations() []string { return slices.Sorted(maps.Keys(calculate)) }
 
-// Calculate makes one value of all; false if there is none.
+// Calculate reduces the values to one, or returns false if there is none.
 func (s Series) Calculate(name string) (float64, bool) {
 	var values []float64
 	for _, p := range s.Points {
@@ -53,7 +53,7 @@ func (s Series) Calculate(name string) (float64, bool) {
 	return calculate[name](values), true
 }
 
-// Parts of a series have no gap within them, where it lacks more than half of a step.
+// Parts splits a series at gaps: where it lacks more than half of a step.
 func (s Series) Parts(step time.Duration) [][]Point {
 	var all [][]Point
 	var part []Point
@@ -71,13 +71,14 @@ func (s Series) Parts(step time.Duration) [][]Point {
 	return all
 }
 
-// Run is a time in which a value stayed the same.
+// Run is a period in which a value did not change.
 type Run struct {
 	From, To time.Time
 	Value    float64
 }
 
-// Runs of a series. Each lasts until the next, or until the last point before a gap.
+// Runs returns the runs of a series. Each lasts until the next one, or until the last point
+// before a gap.
 func (s Series) Runs(step time.Duration) []Run {
 	var all []Run
 	for _, part := range s.Parts(step) {
@@ -93,7 +94,7 @@ func (s Series) Runs(step time.Duration) []Run {
 	return all
 }
 
-// Stack puts each series on those before it, and says what it then stands on.
+// Stack adds each series to the previous ones, and also returns the floor of each.
 func Stack(series []Series) (stacked, floors []Series) {
 	sums := map[time.Time]float64{}
 	for _, s := range series {

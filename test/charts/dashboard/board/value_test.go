@@ -61,7 +61,7 @@ func TestTimeTicks(t *testing.T) {
 
 var begin = time.Unix(1000, 0).UTC()
 
-// series has a point every ten seconds; what is infinite is left out.
+// series returns a series with a point every ten seconds. It omits infinite values.
 func series(values ...float64) Series {
 	s := Series{}
 	for i, v := range values {

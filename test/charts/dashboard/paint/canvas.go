@@ -25,13 +25,13 @@ var (
 	paleInk  = colour("#5c6670")
 )
 
-// named are the colours that Grafana knows by name, dark enough for white paper.
+// named are Grafana's named colors, dark enough for a white background.
 var named = map[string]color.NRGBA{
 	"green": colour("#37872d"), "red": colour("#e02f44"), "orange": colour("#d9730d"), "yellow": colour("#c99700"),
 	"blue": colour("#1f60c4"), "purple": colour("#8f3bb8"), "text": ink,
 }
 
-// lines are the colours of series, in their order.
+// lines are the colors of series in order.
 var lines = []color.NRGBA{
 	colour("#1f78c1"), colour("#e8871e"), colour("#3f9142"), colour("#c4372f"), colour("#8a4fbf"), colour("#17a2b0"),
 	colour("#b8860b"), colour("#d6569b"), colour("#5b6b7a"), colour("#7fae2e"), colour("#7a4b2b"), colour("#5469d4"),
@@ -50,7 +50,7 @@ func faint(c color.NRGBA, percent float64) color.NRGBA {
 	return c
 }
 
-// canvas draws by pixels from the upper left corner.
+// canvas draws with pixel coordinates from the upper left corner.
 type canvas struct {
 	*vgimg.Canvas
 	on     draw.Canvas
@@ -67,7 +67,7 @@ func (c *canvas) at(x, y float64) vg.Point {
 	return vg.Point{X: vg.Length(x), Y: vg.Length(c.height - y)}
 }
 
-// box fills a rectangle, and draws its edge if it is to have one.
+// box fills a rectangle, and draws its border if a color is given.
 func (c *canvas) box(r board.Rectangle, fill color.Color, border color.Color) {
 	corners := []vg.Point{c.at(r.X, r.Y), c.at(r.X+r.W, r.Y), c.at(r.X+r.W, r.Y+r.H), c.at(r.X, r.Y+r.H)}
 	c.on.FillPolygon(fill, corners)
@@ -76,20 +76,20 @@ func (c *canvas) box(r board.Rectangle, fill color.Color, border color.Color) {
 	}
 }
 
-// style of text; align is 0 for what begins, 0.5 for what is centred and 1 for what
-// ends at its place.
+// style returns a text style. align is 0 for text that begins, 0.5 for text that is centered,
+// and 1 for text that ends at its position.
 func (c *canvas) style(size float64, bold bool, ink color.Color, align float64) text.Style {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Length(size)}
 	if bold {
-		f.Weight = 3 // as the collection has its bold faces
+		f.Weight = 3 // the weight of bold fonts in the collection
 	}
 	return text.Style{Color: ink, Font: f, XAlign: text.XAlignment(-align), YAlign: draw.YCenter, Handler: text.Plain{Fonts: c.fonts}}
 }
 
-// write writes a line of text whose middle is at that height.
+// write writes a line of text that is vertically centered at y.
 func (c *canvas) write(s text.Style, x, y float64, line string) { c.on.FillText(s, c.at(x, y), line) }
 
-// fit is as much of a line as there is room for.
+// fit truncates a line to the available width.
 func fit(s text.Style, line string, room float64) string {
 	if float64(s.Width(line)) <= room {
 		return line

@@ -1,3 +1,3 @@
-// Package paint draws the panels of a dashboard, with what their queries have, into one
-// picture: in the dashboard's own grid, as Grafana's light theme would.
+// Package paint draws the panels of a dashboard, with the results of their queries, into one
+// picture: in the dashboard's grid, and in the style of Grafana's light theme.
 package paint

@@ -8,15 +8,14 @@ import (
 
 const (
 	lineHeight = 17
-	// swatch is the mark of a series and what follows it, apart what is between two.
+	// swatch is the width of a series' mark, and apart the distance between two entries.
 	swatch, apart = 18, 16
-	// most of a panel's height that a legend below may take, and of its width that one
-	// at the right may.
+	// Maximum share of a panel's height for a legend below, and of its width for one at the right.
 	mostBelow, mostBeside = 0.4, 0.5
 	column                = 78
 )
 
-// legend draws a panel's legend, and returns the room that it leaves.
+// legend draws a panel's legend, and returns the remaining space.
 func (p *painter) legend(panel board.Panel, series []board.Series, in board.Rectangle) board.Rectangle {
 	legend := panel.Options.Legend
 	switch {
@@ -29,7 +28,7 @@ func (p *painter) legend(panel board.Panel, series []board.Series, in board.Rect
 	}
 }
 
-// list writes the names below the graph, as many in a line as there is room for.
+// list writes the names below the graph, as many in a line as fit.
 func (p *painter) list(panel board.Panel, series []board.Series, in board.Rectangle) board.Rectangle {
 	style := p.style(small, false, ink, 0)
 	type entry struct{ x, line float64 }
@@ -57,7 +56,7 @@ func (p *painter) list(panel board.Panel, series []board.Series, in board.Rectan
 	return in
 }
 
-// table writes the names with what is calculated of each, below the graph or beside it.
+// table writes the names with their calculated values, below the graph or beside it.
 func (p *painter) table(panel board.Panel, series []board.Series, in board.Rectangle) board.Rectangle {
 	style := p.style(small, false, ink, 0)
 	calcs := panel.Options.Legend.Calcs
@@ -96,7 +95,7 @@ func (p *painter) table(panel board.Panel, series []board.Series, in board.Recta
 	return in
 }
 
-// calcNames are what Grafana calls them in a table.
+// calcNames are Grafana's names of calculations in a table.
 var calcNames = map[string]string{"lastNotNull": "Last", "max": "Max", "mean": "Mean"}
 
 func (p *painter) entry(i int, name string, x, y float64) {
@@ -104,7 +103,7 @@ func (p *painter) entry(i int, name string, x, y float64) {
 	p.write(p.style(small, false, ink, 0), x+swatch, y, name)
 }
 
-// lack notes what a legend had no capacity for; in Grafana it can be scrolled.
+// lack records the entries that did not fit into a legend. Grafana would scroll them.
 func (p *painter) lack(panel board.Panel, number int) {
 	if number > 0 {
 		p.lacked = append(p.lacked, fmt.Sprintf("panel %q: its legend has no room for %d of its series", panel.Title, number))

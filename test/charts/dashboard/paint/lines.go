@@ -14,13 +14,13 @@ import (
 
 const (
 	small = 11.5 // size of the text at axes and in legends
-	// timeRow is the height of the times below a graph.
+	// timeRow is the height of the time labels below a graph.
 	timeRow = 20
-	// between two ticks, in pixels.
+	// Minimum distance between two ticks, in pixels.
 	acrossTicks, downTicks = 62, 34
 )
 
-// frame is the place of a graph, and what its edges represent.
+// frame is the position of a graph, and the values at its edges.
 type frame struct {
 	in        board.Rectangle
 	low, high float64
@@ -35,7 +35,7 @@ func (f frame) y(value float64) float64 {
 	return f.in.Y + f.in.H*(1-(value-f.low)/(f.high-f.low))
 }
 
-// frame of series in a place.
+// frame returns the frame of series in a rectangle.
 func (p *painter) frame(series []board.Series, field board.Field, in board.Rectangle) frame {
 	f := frame{in: in, low: math.Inf(1), high: math.Inf(-1), from: p.From, to: p.To}
 	for _, s := range series {
@@ -68,7 +68,7 @@ func (p *painter) lines(panel board.Panel, series []board.Series, in board.Recta
 		series, floors = board.Stack(series)
 	}
 	f := p.axes(p.frame(series, field, graph), field)
-	for i, s := range slices.Backward(series) { // the first lies on top, as in its legend
+	for i, s := range slices.Backward(series) { // the first is on top, as in its legend
 		hue := lines[i%len(lines)]
 		for _, part := range s.Parts(p.Step) {
 			if field.Custom.FillOpacity > 0 && len(part) > 1 {
@@ -82,7 +82,7 @@ func (p *painter) lines(panel board.Panel, series []board.Series, in board.Recta
 	}
 }
 
-// axes draws the grid and the names at it, which take room from the graph.
+// axes draws the grid and its labels, and returns the remaining frame.
 func (p *painter) axes(f frame, field board.Field) frame {
 	style := p.style(small, false, paleInk, 1)
 	f.in.H -= timeRow
@@ -102,7 +102,7 @@ func (p *painter) axes(f frame, field board.Field) frame {
 	return f
 }
 
-// times draws the axis of time.
+// times draws the time axis.
 func (p *painter) times(f frame) {
 	style := p.style(small, false, paleInk, 0.5)
 	at, names := board.TimeTicks(f.from, f.to, int(f.in.W/acrossTicks))
@@ -131,7 +131,7 @@ func (p *painter) dot(f frame, point board.Point, hue color.Color) {
 	p.on.DrawGlyph(draw.GlyphStyle{Color: hue, Radius: 2.2, Shape: draw.CircleGlyph{}}, p.points(f, []board.Point{point})[0])
 }
 
-// area fills what is between a part of a series and its floor, or the bottom.
+// area fills the area between a part of a series and its floor, or the bottom.
 func (p *painter) area(f frame, part, floor []board.Point, hue color.Color) {
 	below := map[time.Time]float64{}
 	for _, point := range floor {

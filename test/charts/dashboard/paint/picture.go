@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// header is the height of what is above the grid, margin what is around it.
+	// header is the height above the grid, and margin the space around it.
 	header = 46
 	margin = 12
-	// pad is between a panel's edge and what is in it.
+	// pad is the distance between a panel's border and its content.
 	pad = 10
 )
 
-// Content is what is drawn.
+// Content is what Picture draws.
 type Content struct {
 	Board *board.Dashboard
-	// Series of each panel, by its ID.
+	// Series of each panel, by the panel's ID.
 	Series map[int][]board.Series
-	// From and To are the range of time, Step the time between the points of a series.
+	// From and To are the time range, and Step the time between the points of a series.
 	From, To time.Time
 	Step     time.Duration
-	// Note stands beside the title.
+	// Note is printed beside the title.
 	Note string
 }
 
-// Picture draws it, as wide as that many pixels, and says what of it had no capacity.
+// Picture draws the content with the given width in pixels, and returns what did not fit.
 func Picture(content Content, width float64) (image.Image, []string) {
 	inner := width - 2*margin
 	p := &painter{Content: content, canvas: newCanvas(width, header+content.Board.Height()+margin)}
@@ -46,7 +46,7 @@ func Picture(content Content, width float64) (image.Image, []string) {
 	return p.Image(), p.lacked
 }
 
-// Points is how many points a panel has capacity for, at the least.
+// Points returns the minimum number of points for which each panel has space.
 func Points(d *board.Dashboard, width float64) float64 {
 	least := width
 	for _, panel := range d.Panels {
@@ -57,8 +57,8 @@ func Points(d *board.Dashboard, width float64) float64 {
 	return least
 }
 
-// Write writes a picture as PNG, with 256 colours, which makes it a third as large and
-// looks the same.
+// Write writes a picture as PNG with 256 colors. The file has a third of the size and looks the
+// same.
 func Write(to io.Writer, picture image.Image) error {
 	reduced := median.Quantizer(256).Paletted(picture)
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}

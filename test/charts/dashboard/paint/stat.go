@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/board"
 )
 
-// stat draws the value of the panel's series, and their course below it.
+// stat draws the last value of the panel's series, and its history below.
 func (p *painter) stat(panel board.Panel, series []board.Series, in board.Rectangle) {
 	field := panel.FieldConfig.Defaults
 	calc := "lastNotNull"
@@ -38,7 +38,7 @@ func (p *painter) stat(panel board.Panel, series []board.Series, in board.Rectan
 	p.write(p.style(size, true, painted, 0.5), in.X+in.W/2, in.Y+in.H*0.42, said)
 }
 
-// course is how a value was before.
+// course draws the history of a value.
 func (p *painter) course(s board.Series, field board.Field, hue color.NRGBA, in board.Rectangle) {
 	low := board.Rectangle{X: in.X - pad + 1, Y: in.Y + in.H*0.62, W: in.W + 2*pad - 2, H: in.H*0.38 + 6}
 	f := p.frame([]board.Series{s}, field, low)

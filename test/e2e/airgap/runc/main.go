@@ -1,7 +1,7 @@
-// Command runc is an OCI runtime for machines whose own capability set lacks
-// one that privileged containers ask for, such as CAP_SYS_RESOURCE: it takes
-// what cannot be had out of the request and executes the real runc, which would
-// refuse the whole container otherwise. It never adds anything.
+// Command runc is an OCI runtime for machines that lack a capability that privileged containers
+// request, such as CAP_SYS_RESOURCE. It removes unavailable capabilities from the request and
+// executes the real runc, which would otherwise reject the whole container. It never adds
+// anything.
 //
 //	dockerd --add-runtime lesser=PATH --default-runtime lesser
 package main
@@ -20,11 +20,11 @@ import (
 	"syscall"
 )
 
-// runcEnv names the environment variable with the path of the real runc, which
-// is looked up in PATH without it.
+// runcEnv is the environment variable with the path of the real runc. Without it, the command
+// searches PATH.
 const runcEnv = "LESSER_RUNC"
 
-// capabilities are those of capability.h, in the order of their numbers.
+// capabilities are the capabilities of capability.h in numerical order.
 var capabilities = strings.Fields(`
 CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE
 NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN
@@ -68,8 +68,8 @@ func run(args []string) error {
 	return syscall.Exec(runc, append([]string{runc}, args...), os.Environ())
 }
 
-// bounding returns the names of the capabilities in the bounding set that the
-// status of a process shows.
+// bounding returns the names of the capabilities in the bounding set of a process, from its
+// status file.
 func bounding(status string) ([]string, error) {
 	for line := range strings.Lines(status) {
 		digits, found := strings.CutPrefix(line, "CapBnd:")
@@ -91,8 +91,8 @@ func bounding(status string) ([]string, error) {
 	return nil, errors.New("the kernel does not show a bounding set")
 }
 
-// rewrite takes the capabilities that are not held out of the process that the
-// JSON file describes, at the given path of keys.
+// rewrite removes the capabilities that are not held from the process in the JSON file, at the
+// given path of keys.
 func rewrite(file string, held []string, path ...string) error {
 	content, err := os.ReadFile(file) //nolint:gosec // Named by the engine.
 	if err != nil {
@@ -110,7 +110,7 @@ func rewrite(file string, held []string, path ...string) error {
 
 func without(content []byte, held []string, path ...string) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber() // Limits may not fit into a float.
+	decoder.UseNumber() // A float may not represent a limit exactly.
 	var spec map[string]any
 	if err := decoder.Decode(&spec); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 func TestBounding(t *testing.T) {
-	// All that there are, but for CAP_SYS_RESOURCE, which is number 24.
+	// all capabilities except CAP_SYS_RESOURCE, number 24
 	held, err := bounding("Name:\trunc\nCapEff:\t0000000000000000\nCapBnd:\t000001fffeffffff\n")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// normal is the same JSON with its keys in order, and its numbers as they are.
+// normal returns the same JSON with sorted keys and unchanged numbers.
 func normal(t *testing.T, text []byte) map[string]json.RawMessage {
 	t.Helper()
 	var object map[string]json.RawMessage

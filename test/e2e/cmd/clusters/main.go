@@ -1,5 +1,5 @@
-// Command clusters starts and removes the kind clusters of the end-to-end tests,
-// for work by hand: a host and two members, with the images on their nodes.
+// Command clusters starts and removes the kind clusters of the end-to-end tests for manual
+// work: a host and two members, with the images on their nodes.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 func main() {
 	flag.Usage = func() { fmt.Fprintln(os.Stderr, "clusters up|down") }
 	flag.Parse()
-	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
+	log.SetLogger(logr.Discard()) // Disable the logs of clients.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, flag.Arg(0))
 	stop()

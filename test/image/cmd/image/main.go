@@ -1,6 +1,6 @@
-// Command image packs the manager's image: its static binary and the licence,
-// on nothing or on a base image. It needs no engine, and without a base no
-// registry; the same binary gives the same digest, which it prints.
+// Command image packs the manager's image: its static binary and the license, on an empty or a
+// base image. It needs no container engine and, without a base image, no registry. The same
+// binary results in the same digest, which it prints.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// scratch as a base means none, as in a Dockerfile.
+// scratch as the base means an empty image, as in a Dockerfile.
 const scratch = "scratch"
 
-// nonRoot is the user that images without any are run as by custom; numeric, so
-// that a cluster can see that it is not root.
+// nonRoot is the usual user of images that define none. It is numeric, so that a cluster can
+// verify that it is not root.
 const nonRoot = "65532:65532"
 
 type options struct {
@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// static refuses a binary that asks for a loader: an image on nothing has none.
+// static rejects a dynamically linked binary, because an empty image has no loader.
 func static(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command index joins the image archives of several architectures, which cmd/image
-// writes, into one image index. It writes the index as an OCI layout and, if asked,
-// pushes it with the credentials of `docker login`. It prints the index's digest.
+// Command index joins the image archives of several architectures, which cmd/image writes, into
+// one image index. It writes the index as an OCI layout and, if requested, pushes it with the
+// credentials of `docker login`. It prints the index's digest.
 package main
 
 import (

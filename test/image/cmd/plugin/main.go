@@ -1,6 +1,5 @@
-// Command plugin packs the kubectl plugin for one release: an archive for each
-// platform, and the manifest that krew installs them by. The same binaries give the
-// same archives.
+// Command plugin packs the kubectl plugin for a release: an archive for each platform, and the
+// manifest for krew. The same binaries result in the same archives.
 //
 // It expects the binaries as DIR/<os>-<arch>/kubectl-xylem, with .exe on Windows.
 package main

@@ -19,7 +19,7 @@ import (
 
 const base = "https://example.com/releases"
 
-// binaries writes what run expects, and returns its directories.
+// binaries writes the files that run expects, and returns their paths.
 func binaries(t *testing.T) (from, to, licence string) {
 	t.Helper()
 	from, to = t.TempDir(), t.TempDir()

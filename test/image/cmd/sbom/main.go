@@ -1,6 +1,6 @@
-// Command sbom writes a software bill of materials, CycloneDX in JSON, of the
-// modules that were compiled into Go binaries, as the binaries themselves say.
-// It has neither a time nor a serial number: the same binaries, the same bytes.
+// Command sbom writes a software bill of materials (CycloneDX, JSON) of the modules in Go
+// binaries, as recorded in the binaries. It contains neither a time nor a serial number, so the
+// same binaries result in the same bytes.
 package main
 
 import (
@@ -68,8 +68,8 @@ func bases(paths []string) []string {
 	return names
 }
 
-// describe lists every module of the binaries once, which must be of one
-// module and one version of Go.
+// describe lists every module of the binaries once. The binaries must have the same main module
+// and version of Go.
 func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, error) {
 	main := infos[0].Main
 	if version == "" {
@@ -109,7 +109,7 @@ func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, erro
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &product}
 	bom.Components = &components
-	// Which of them needs which, a binary does not say.
+	// A binary does not record the dependencies between modules.
 	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
 	return bom, nil
 }
@@ -126,7 +126,7 @@ func scope(kind cdx.ComponentType) cdx.Scope {
 	return ""
 }
 
-// sum is go.sum's, of the module's files by name, in the digits of CycloneDX.
+// sum converts the checksum of go.sum to CycloneDX's format.
 func sum(h1 string) (string, error) {
 	encoded, found := strings.CutPrefix(h1, "h1:")
 	if !found {

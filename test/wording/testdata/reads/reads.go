@@ -1,4 +1,4 @@
-// Package reads looks into messages, in each way. It is source for a test, and no part of
+// Package reads inspects messages in every way. It is the source for a test, and not part of
 // the product.
 package reads
 
@@ -38,7 +38,7 @@ func bySwitch(c metav1.Condition) int {
 	return 0
 }
 
-// None of these looks into a message.
+// none does not inspect a message.
 func none(c, d metav1.Condition) (string, bool) {
 	return c.Message + d.Message, c.Message == d.Message || c.Message != "" || c.Reason == "NoRoom"
 }

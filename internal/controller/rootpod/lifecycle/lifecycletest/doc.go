@@ -1,2 +1,3 @@
-// Package lifecycletest has Pods with their claims, as tests of lifecycle and root_pod observe them.
+// Package lifecycletest contains fixtures for the tests of packages rootpod and lifecycle:
+// Pods with their claims.
 package lifecycletest

@@ -16,13 +16,13 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// PodUID of RootPod.
+// PodUID is the UID of RootPod.
 const PodUID = types.UID("pod-uid")
 
-// Copies of the namespace that Pods are in.
+// Copies names the copies in the Pods' namespace.
 var Copies = mirror.Copies{HostID: Here.HostID, Namespace: "shop-uid"}
 
-// Members, and a time.
+// Two members, and the current time.
 var (
 	Here  = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 	There = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
@@ -30,8 +30,8 @@ var (
 	Now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
 
-// Seen is a Pod with one claim that the scheduler has just put on this member's
-// node: the leaf claim is there and waits for its consumer.
+// Seen returns a Pod with one claim whose node the scheduler has just chosen. The leaf claim
+// exists and waits for its consumer.
 func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	o := lifecycle.Observed{
 		Member: Here, Nominated: true,
@@ -48,7 +48,7 @@ func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	return o
 }
 
-// RootPod is a Pod with one claim.
+// RootPod returns a Pod with one claim.
 func RootPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: PodUID},
@@ -62,7 +62,7 @@ func RootPod() *corev1.Pod {
 	}
 }
 
-// VirtualNode of Here.
+// VirtualNode returns the virtual node of Here.
 func VirtualNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: Here.NodeName, Labels: map[string]string{
@@ -72,7 +72,7 @@ func VirtualNode() *corev1.Node {
 	}
 }
 
-// Asked is an unbound claim whose volume was requested in a member.
+// Asked returns an unbound claim whose volume was requested in a member.
 func Asked(name string, m mirror.Member) lifecycle.Claim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
 		Annotations: map[string]string{route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID}}}
@@ -81,7 +81,7 @@ func Asked(name string, m mirror.Member) lifecycle.Claim {
 	return lifecycle.Claim{Name: name, Root: root, Leaf: leaf, LeafWaits: true}
 }
 
-// Bound is a claim whose volume is in a member.
+// Bound returns a claim whose volume is in a member.
 func Bound(name string, m mirror.Member) lifecycle.Claim {
 	c := Asked(name, m)
 	c.Root.Spec.VolumeName = "pv-" + name
@@ -92,7 +92,7 @@ func Bound(name string, m mirror.Member) lifecycle.Claim {
 	return c
 }
 
-// Pushed has the root say that its leaf runs in a member, or does not.
+// Pushed sets the root's Pushed condition, as a member reports it.
 func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: "runs in member " + m.Registration}
@@ -100,14 +100,14 @@ func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Obse
 			metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
 		}
 		if status == corev1.ConditionFalse {
-			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "taken back"
+			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "withdrawn"
 		}
 		o.Root.Status.Conditions = append(o.Root.Status.Conditions, c)
 		metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationReportedBy, m.ClusterID)
 	}
 }
 
-// LeafOf is a root's leaf in Here.
+// LeafOf returns a root's leaf in Here.
 func LeafOf(root *corev1.Pod) *corev1.Pod {
 	leaf, err := podspec.Translate(root, Here)
 	if err != nil {
@@ -117,30 +117,30 @@ func LeafOf(root *corev1.Pod) *corev1.Pod {
 	return leaf
 }
 
-// Running has the leaf there.
+// Running adds the leaf.
 func Running(o *lifecycle.Observed) {
 	o.Leaf = LeafOf(o.Root)
 	o.Origin = mirror.OriginFor(Here.HostID, o.Root)
 }
 
-// On has the root bound to a node.
+// On binds the root to a node.
 func On(node string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Spec.NodeName = node }
 }
 
-// OnNode has the host bind the Pod here, and so its claim.
+// OnNode binds the Pod and its claim to this member.
 func OnNode(o *lifecycle.Observed) {
 	On(Here.NodeName)(o)
 	o.Claims = []lifecycle.Claim{Bound("data", Here)}
 }
 
-// Phase of the root.
+// Phase sets the root's phase.
 func Phase(p corev1.PodPhase) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.Phase = p }
 }
 
-// Promised is a Pod that is bound here, whose claim is bound to a promise, placed
-// here, with a leaf claim that waits.
+// Promised returns a Pod that is bound to this member. Its claim is bound to a promise,
+// placed in this member, and has a leaf claim that waits.
 func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	return Seen(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
 		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
@@ -150,7 +150,7 @@ func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	}}, change...)...)
 }
 
-// KeptIn has the disk of the promise in a member.
+// KeptIn sets the member in which the disk of the promise was provisioned.
 func KeptIn(m mirror.Member) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		leaf := &corev1.PersistentVolume{}
@@ -159,7 +159,7 @@ func KeptIn(m mirror.Member) func(*lifecycle.Observed) {
 	}
 }
 
-// Scratch has the disk go with its last Pod; to be called before KeptIn.
+// Scratch makes the promise release its disk with the last Pod. Call it before KeptIn.
 func Scratch(o *lifecycle.Observed) {
 	class := hostpv.PromiseClass(o.Claims[0].Volume)
 	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins of kubeadm's Corefile only, which
-// saves compiling the clients of every cloud's DNS.
+// Command coredns is CoreDNS with only the plugins of kubeadm's Corefile, so that the clients
+// of all clouds' DNS services need not be compiled.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// The order in which a query passes through them, as in CoreDNS' own list.
+	// The order in which plugins handle a query, as in CoreDNS' own list.
 	dnsserver.Directives = []string{
 		"reload", "health", "ready", "prometheus", "errors", "log", "cache", "loadbalance", "loop", "kubernetes", "forward",
 	}

@@ -1,5 +1,5 @@
-// Command pause is the first process of every Pod: it holds the Pod's
-// namespaces open until it gets a signal, and reaps orphans.
+// Command pause is the first process of every Pod. It keeps the Pod's namespaces open until it
+// receives a signal, and reaps orphans.
 package main
 
 import (

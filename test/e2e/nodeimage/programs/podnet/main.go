@@ -1,8 +1,7 @@
-// Command podnet gives the Pods of a kind cluster their network, in the place
-// of kind's own kindnetd, which is not to be had as a Go module: it runs as the
-// DaemonSet that kind makes for it. It writes the configuration for the CNI
-// plugins of its node, and keeps a route to the Pods of every other node. It
-// knows IPv4 and no network policies.
+// Command podnet provides the Pod network of a kind cluster, because kind's own kindnetd is not
+// available as a Go module. It runs in the DaemonSet that kind creates for kindnetd. It writes
+// its node's CNI configuration, and maintains a route to the Pods of every other node. It
+// supports only IPv4 and no network policies.
 package main
 
 import (
@@ -25,14 +24,13 @@ import (
 )
 
 const (
-	// conflist is where the kubelet's runtime looks; kind mounts it here.
+	// conflist is the path of the CNI configuration, which kind mounts here.
 	conflist = "/etc/cni/net.d/10-podnet.conflist"
-	// interval is how often the nodes are read: they come and go seldom, and a
-	// node that is started again has lost its routes.
+	// interval is the interval at which the nodes are read. Nodes rarely change, but a restarted
+	// node has lost its routes.
 	interval = 5 * time.Second
-	// patience is how long one reading may take. The first ones fail until
-	// kube-proxy has made the address of the API server reachable, so that no Pod
-	// gets a network before it has Services too.
+	// patience bounds one read. The first ones fail until kube-proxy has made the address of the
+	// API server reachable, so no Pod gets a network before Services work.
 	patience = 2 * time.Second
 )
 
@@ -83,7 +81,7 @@ func reconcile(ctx context.Context, client kubernetes.Interface, self string) er
 		address := internalIP(node)
 		switch {
 		case address == "" || node.Spec.PodCIDR == "":
-			// A node that runs elsewhere, or is not yet known: there is no way to it.
+			// There is no route to a node without an IPv4 address or Pod range.
 		case address == self:
 			errs = append(errs, configure(node.Spec.PodCIDR))
 		default:
@@ -102,8 +100,7 @@ func internalIP(node corev1.Node) string {
 	return ""
 }
 
-// configure writes the plugins' configuration for the Pods of this node, unless
-// it is there.
+// configure writes the CNI configuration for the Pods of this node, unless it exists.
 func configure(subnet string) error {
 	content := fmt.Sprintf(`{
   "cniVersion": "1.0.0",
@@ -120,8 +117,8 @@ func configure(subnet string) error {
 	if was, err := os.ReadFile(conflist); err == nil && string(was) == content {
 		return nil
 	}
-	// The runtime reads the directory whenever it changes: the file has to be
-	// whole when it appears under a name that it reads.
+	// The runtime reads the directory on every change, so the file must be complete when it gets
+	// its final name.
 	whole := filepath.Join(filepath.Dir(conflist), ".podnet")
 	if err := os.WriteFile(whole, []byte(content), 0o644); err != nil {
 		return fmt.Errorf("writing the network's configuration: %w", err)
