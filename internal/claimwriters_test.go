@@ -7,10 +7,10 @@ import (
 )
 
 // claimAnnotations decide which member has a claim, or is to have it.
-var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true}
+var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true, "AnnotationSource": true}
 
 // TestOneWriteOfAPlacementAtATime keeps two controllers from acting on one claim at once. Some
-// change the annotations that say where it goes: root_pvc of each member, recovery, host_claim,
+// change the annotations that say where it goes: root_pvc of each member, recovery, host_claim, source,
 // host_volume, and, of a member that is left, cluster_registration. Each does it by
 // guarded.AnnotateClaim, which sends the claim's resourceVersion: of two that depend on the same
 // state, one gets a conflict, and looks at the claim again.

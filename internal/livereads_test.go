@@ -19,7 +19,7 @@ var liveReads = map[string]string{
 	"leafpod.stillFails":            "decides again on the Pod as it is",
 	"leafpv.adopt":                  "gives a volume to the claim that asks for it, and destroys nothing",
 	"leafpv.inTheWay":               "tells whose the object in the way is",
-	"rootpvc.create":                "tells whose the object in the way is",
+	"rootpvc.notCreated":            "tells whose the object in the way is",
 	"rootpvc.inUse":                 "tells which claim of the member has a volume",
 	"rootpvc.lookUpAttributesClass": "tells which VolumeAttributesClass the two clusters have",
 	"rootpvc.rememberWithdrawn":     "reads the record that it writes",

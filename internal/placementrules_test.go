@@ -14,7 +14,7 @@ import (
 // the expression that names one.
 var placementRules = map[string]bool{
 	".AllowedTopologies": true,
-	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true,
+	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true, "Storage.DataSources": true,
 	"Spec.Namespaces": true, "Namespaces.Allow": true, "Namespaces.Deny": true,
 }
 

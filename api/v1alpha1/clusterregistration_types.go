@@ -220,6 +220,33 @@ type StorageSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Reflect ReflectSpec `json:"reflect,omitempty"`
+
+	// dataSources lists kinds of objects that populators in the member create volumes from,
+	// such as ReplicationDestination of volsync.backube. A claim of the host with such a data
+	// source is created in the member with the same source: an object of that name in the
+	// member's namespace of the same name. Claims and VolumeSnapshots need no entry: Xylem
+	// creates a claim in the member that has them. All other kinds are rejected.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=apiGroup
+	// +listMapKey=kind
+	DataSources []DataSourceKind `json:"dataSources,omitempty"`
+}
+
+// DataSourceKind is a kind of objects that a populator creates volumes from.
+// +kubebuilder:validation:XValidation:rule="self.apiGroup != 'snapshot.storage.k8s.io'",message="a snapshot is restored in the member that has it, and needs no entry"
+type DataSourceKind struct {
+	// apiGroup of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	APIGroup string `json:"apiGroup"`
+	// kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+	Kind string `json:"kind"`
 }
 
 // ClassMapping maps one host class to one member class.

@@ -85,12 +85,18 @@ const (
 	AnnotationPlacedIn = Prefix + "placed-in"
 
 	// AnnotationSteeredTo is on root claims that Xylem reassigned to another member than
-	// the one that failed them: the virtual node in the rewritten selected-node.
+	// the one that failed them, or assigned to the one that has their data source: the
+	// virtual node in the rewritten selected-node.
 	AnnotationSteeredTo = Prefix + "steered-to"
 
 	// AnnotationTried is on root claims that some member could not satisfy: which members,
 	// their messages, and when the next may be tried, as JSON.
 	AnnotationTried = Prefix + "tried"
+
+	// AnnotationSource is on root claims with a data source: <member cluster ID>/<UID of the
+	// claim or snapshot> that they are created from, from when Xylem has chosen that member.
+	// On their leaf claims it is the UID alone.
+	AnnotationSource = Prefix + "source"
 
 	// AnnotationReportedBy is on root claims with the condition Placed and on root Pods
 	// with the condition Pushed: the cluster ID of the member that the condition is about.

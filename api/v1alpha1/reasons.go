@@ -81,9 +81,29 @@ const (
 	// ReasonNotOffered: a Pod waits, and no member has the class. To do: see the message for
 	// what each member lacks.
 	ReasonNotOffered = "ClassNotOffered"
-	// ReasonDataSourceUnsupported: the claim has a data source: another claim, a snapshot
-	// or a populator. To do: remove it, and copy the data in a Pod.
+	// ReasonDataSourceUnsupported: the claim has a data source that Xylem cannot use: one in
+	// another namespace, one whose volume is not in a member, or a kind that the
+	// registrations do not list. To do: use another source, have an admin list the kind
+	// (spec.storage.dataSources), or remove it and copy the data in a Pod.
 	ReasonDataSourceUnsupported = "DataSourceUnsupported"
+	// ReasonSourceNotReady: the claim or snapshot that the claim is to be created from does
+	// not exist, has no volume yet, or is not ready. To do: create it, or create a Pod that
+	// uses it, so that it gets its volume; kubectl describe volumesnapshot shows why a
+	// snapshot is not ready. Xylem then creates the claim.
+	ReasonSourceNotReady = "SourceNotReady"
+	// ReasonSourceElsewhere: the claim can only be created in the member that has its source,
+	// and its Pod, its class or another claim of the Pod excludes that member. To do: change
+	// the Pod, or use a source in another member.
+	ReasonSourceElsewhere = "SourceElsewhere"
+	// ReasonSourceGone: the claim or snapshot that the claim was to be created from was
+	// deleted, or is being deleted, or another one has its name now. Xylem does not copy that
+	// one by mistake. To do: delete the claim and create it again, from a source that exists.
+	ReasonSourceGone = "SourceGone"
+	// ReasonSourceMismatch: the claim requests less than its source has, another volumeMode,
+	// or a class of another driver; or the volume in the member was not created from the
+	// source. To do: delete the claim and create it again, with the size, volumeMode and class
+	// of its source.
+	ReasonSourceMismatch = "SourceMismatch"
 	// ReasonAttributesClassNotFound: the member has no VolumeAttributesClass that the
 	// claim's maps to, or does not let Xylem read it. To do: create the class there, or map
 	// one in the registration (spec.storage.attributesClasses). A claim that waits for its

@@ -37,6 +37,17 @@ func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return l.create(ctx, by, obj)
 }
 
+// TryCreate is what the member's API server would make of a stamped object: a dry run.
+func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error {
+	if err := l.owned(obj); err != nil {
+		return err
+	}
+	if err := l.guard.Held(); err != nil {
+		return err
+	}
+	return count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
+}
+
 // Patch changes a stamped object from before to after; PatchVolume changes a PV.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	switch before.(type) {

@@ -26,6 +26,7 @@ const (
 	promisesByClaim = "xylem.promises-by-claim"
 	promisesByPlace = "xylem.promises-by-place"
 	claimsByClass   = "xylem.waiting-claims-by-class"
+	claimsBySource  = "xylem.waiting-claims-by-source"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
 
@@ -68,6 +69,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return []string{hostclass.NameOf(claim), anyClass}
 		})},
+		{&corev1.PersistentVolumeClaim{}, claimsBySource, by(waitingSource)},
 		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, by(func(registration *v1alpha1.ClusterRegistration) string {
 			return registration.Status.ClusterID
 		})},

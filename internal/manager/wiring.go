@@ -43,6 +43,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/controller/waitingpod"
@@ -122,13 +123,14 @@ func (w *wiring) add() error {
 			Grace: w.options.NodeGrace,
 		},
 		csidriver.Name:      &csidriver.Reconciler{Client: reader, Recorder: recorder},
-		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
+		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
 		hostservice.Name:    &hostservice.Reconciler{Client: reader, Recorder: recorder},
 		awaypod.Name:        &awaypod.Reconciler{Client: reader, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
 		waitingpod.Name:     &waitingpod.Reconciler{Client: reader, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
 		hostclass.Name:      &hostclass.Reconciler{Client: reader, Recorder: recorder},
 		promise.Name:        &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
 		reflectedclass.Name: &reflectedclass.Reconciler{Client: reader, Book: w.classes},
+		source.Name:         &source.Reconciler{Client: reader, Namespace: w.options.Namespace, Snapshots: w.snapshots},
 		hostsnapshot.Name:   &hostsnapshot.Reconciler{Client: reader, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
 		hostvolume.Name:     &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
 		heartbeat.Name:      &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},

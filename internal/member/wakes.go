@@ -38,10 +38,16 @@ func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Requ
 	if !ok || claim.Spec.VolumeName == "" {
 		return nil
 	}
+	return l.SharingPods(ctx, claim)
+}
+
+// SharingPods enqueues the claims of the host's Pods that use a claim, itself included, and have
+// no node.
+func (l *Link) SharingPods(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	pods, err := index.PodsOfClaim(ctx, l.Host, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim that is bound", "claim", key)
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "claim", key)
 	}
 	var requests []reconcile.Request
 	for i := range pods {

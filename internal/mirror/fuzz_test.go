@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -172,10 +173,13 @@ func FuzzTranslateClaim(f *testing.F) {
 		if diff := cmp.Diff(before, root); diff != "" {
 			t.Fatalf("the root was changed:\n%s", diff)
 		}
-		if refused := root.Spec.DataSource != nil || root.Spec.DataSourceRef != nil; refused != (err != nil) {
+		if refused := root.Spec.DataSourceRef != nil && root.Spec.DataSourceRef.Namespace != nil; refused != (err != nil) {
 			t.Fatalf("refused: %v, error: %v", refused, err)
 		} else if refused {
 			return
+		}
+		if !datasource.Same(root, leaf) {
+			t.Errorf("the leaf claim has another data source")
 		}
 		twice := leaf.DeepCopy()
 		twice.UID = root.UID

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
@@ -49,6 +50,8 @@ type Request struct {
 	Class *storagev1.StorageClass
 	// Volume that a claim is bound to in the host; nil for none.
 	Volume *corev1.PersistentVolume
+	// Source that a new volume is to be created from; nil for none.
+	Source *datasource.Source
 }
 
 // Answer to a request.
@@ -81,6 +84,9 @@ func (m Member) Answer(q Request) Answer {
 		}
 	}
 	if a.Refusal = m.refuseVolume(q.Volume); a.Refusal != nil {
+		return a
+	}
+	if a.Refusal = m.refuseSource(q.Source); a.Refusal != nil {
 		return a
 	}
 	a.Refusal = m.refuseNamespace(q.Namespace)

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 )
 
 // Rules are what a registration says about what may go to its member, and as what.
@@ -21,6 +22,9 @@ type Rules struct {
 	// allow has the patterns of which a namespace's name must match one, unless there
 	// are none; deny has those of which it must match none.
 	allow, deny []string
+	// sources are the kinds of data sources, with their groups, that populators of the
+	// member know.
+	sources []string
 	// adopt are the leaf volumes that an admin lets claims have by name.
 	adopt []string
 }
@@ -33,6 +37,9 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 		snapshotClasses:   exact(cr.Spec.Storage.SnapshotClasses),
 		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
 		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
+	}
+	for _, kind := range cr.Spec.Storage.DataSources {
+		rules.sources = append(rules.sources, datasource.Source{Group: kind.APIGroup, Kind: kind.Kind}.GroupKind())
 	}
 	if prefix := cr.Spec.Storage.Prefix; prefix != nil {
 		rules.prefix = *prefix

@@ -33,8 +33,11 @@ func (o *Optional) Serve(c cache.Cache) {
 	}
 }
 
-// Cache of the kinds; nil if they are not served.
+// Cache of the kinds; nil if they are not served, or if nobody looks whether they are.
 func (o *Optional) Cache() cache.Cache {
+	if o == nil {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.cache

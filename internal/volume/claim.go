@@ -15,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
@@ -44,6 +45,8 @@ type Placement struct {
 	// such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
+	// From is what the root is to be created from; nil if it has no data source, or has its volume.
+	From *From
 	// Pods of a promise that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
 	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin
@@ -72,6 +75,9 @@ type Consumer struct {
 	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
 	// claim can go elsewhere.
 	Bound string
+	// Apart is another claim of the Pod, which is not to be created here, as it is not known
+	// yet whether its data source is here, or as that is elsewhere.
+	Apart string
 }
 
 // Failure returns the evidence that the member cannot provision the volume, or nil. A failure
@@ -96,7 +102,26 @@ func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 }
 
 // ReportFailure says why the member does not provision the volume.
-func (s *Observed) ReportFailure() *mirror.Refusal { return s.Placement.Attempt.Failure(s.Member) }
+func (s *Observed) ReportFailure() *mirror.Refusal {
+	problem := s.Placement.Attempt.Failure(s.Member)
+	if from := s.from(); problem != nil && from != nil && from.Of.Placed() {
+		return refuse(problem.Reason, "%s. Xylem tries no other member: only this one has %s, which the claim is created from", problem.Message, from.Of)
+	}
+	return problem
+}
+
+// Apart reports whether the Pods that are to be bound here have another claim that is not to be
+// created here: once the member that has that one's source is selected, this one follows.
+func (s *Observed) Apart() bool {
+	apart := false
+	for _, c := range s.Placement.Attempt.Consumers {
+		if c.Here && c.Apart == "" {
+			return false
+		}
+		apart = apart || c.Apart != ""
+	}
+	return apart
+}
 
 // Agreed reports whether the scheduler has selected this member. If recovery reassigned the
 // claim to it, selected-node is no evidence.
@@ -185,6 +210,9 @@ func (s *Observed) Answer() placement.Answer {
 	q := placement.Request{Namespace: s.Root.Namespace}
 	if s.Name == "" {
 		q.Class = s.Class
+		if source, has := datasource.Of(s.Root); has {
+			q.Source = &source
+		}
 	}
 	return s.there().Answer(q)
 }
@@ -199,7 +227,7 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 	if s.Name != "" {
 		class = s.Leaf.Spec.StorageClassName
 	}
-	leaf, err := pvc.Translate(s.Root, &class, s.Member)
+	leaf, err := pvc.Translate(s.created(), &class, s.Member)
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
@@ -218,6 +246,17 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
 	}
 	return leaf, nil
+}
+
+// created is the root as its leaf claim is to be created: for a volume that exists, whatever it was
+// created from.
+func (s *Observed) created() *corev1.PersistentVolumeClaim {
+	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
+		return s.Root
+	}
+	root := s.Root.DeepCopy()
+	root.Spec.DataSource, root.Spec.DataSourceRef = nil, nil
+	return root
 }
 
 // hostAttributesClass is the host's name of the VolumeAttributesClass that a volume in use had:

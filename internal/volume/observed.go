@@ -56,6 +56,10 @@ type Observed struct {
 	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
+	// Namesake: the member has a leaf claim of the name of the root's data source that is
+	// another one's than the leaf claim says it was created from.
+	Namesake bool
+
 	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
 	// the root is bound to a promise that the host does not have.
 	Promise     *corev1.PersistentVolume

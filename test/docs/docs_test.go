@@ -115,7 +115,7 @@ type reader struct {
 func start(ctx context.Context, t *testing.T, root string) *reader {
 	t.Helper()
 	x, err := harness.Start(ctx, harness.Options{
-		Bare: true, Manager: filepath.Join(root, "bin", "manager"),
+		Bare: true, Manager: filepath.Join(root, "bin", "manager"), Snapshots: true,
 		Members: controlplane.Members("cluster38", "cluster39"), Progress: t.Logf,
 	})
 	if err != nil {

@@ -24,6 +24,8 @@ type Bounds struct {
 	Writes bool
 	// Asks: users may make a claim larger, and ask for an earlier volume by its name.
 	Asks bool
+	// Clones: the second claim is created from the first.
+	Clones bool
 	// Promises: the host's class makes promises, and a Pod is there.
 	Promises bool
 }
@@ -151,7 +153,7 @@ func (s *search) begin(mode mode) {
 				w.pod = m.objects.keep(newPod(podUIDs[0]))
 			}
 			for c := range m.bounds.Names {
-				w.roots[c] = m.objects.keep(newRoot(claimNames[c], rootUIDs[c]))
+				w.roots[c] = m.objects.keep(m.newRoot(c, rootUIDs[c]))
 			}
 			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
 		}

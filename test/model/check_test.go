@@ -14,6 +14,7 @@ import (
 var (
 	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
 	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
+	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
 
@@ -92,6 +93,17 @@ func TestConfluence(t *testing.T) {
 func TestPromises(t *testing.T) {
 	begun := time.Now()
 	s := searched(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true})
+	s.cycles()
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report(t, begun, s)
+}
+
+// TestClones has a second claim that is created from the first, which may be re-created.
+func TestClones(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true})
 	s.cycles()
 	if err := s.wakeups(t.Context()); err != nil {
 		t.Fatal(err)

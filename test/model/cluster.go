@@ -301,7 +301,7 @@ func unrecorded(obj client.Object) bool {
 	return lease
 }
 
-func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (w writer) Create(_ context.Context, obj client.Object, opts ...client.CreateOption) error {
 	if unrecorded(obj) {
 		return nil
 	}
@@ -311,6 +311,10 @@ func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 	}
 	if *slot != 0 {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())
+	}
+	var options client.CreateOptions
+	if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+		return nil
 	}
 	obj = as[client.Object](obj.DeepCopyObject())
 	switch obj := obj.(type) {

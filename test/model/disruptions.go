@@ -47,7 +47,7 @@ func (ms *moves) users(c int) {
 	if root == nil {
 		ms.add("a user makes the claim", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
-				to.roots[c] = m.objects.keep(newRoot(claimNames[c], uid))
+				to.roots[c] = m.objects.keep(m.newRoot(c, uid))
 			}
 		})
 		if m.bounds.Asks {
@@ -65,7 +65,7 @@ func (ms *moves) users(c int) {
 			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
 		})
 	}
-	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName {
+	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName && !m.clones(c) {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
 	}
 }

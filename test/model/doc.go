@@ -23,6 +23,8 @@
 //
 //   - TestTwoNames: a second claim, of another name, that may get the first one's volume;
 //   - TestAsking: claims that grow, and that ask for an earlier volume by its name;
+//   - TestClones: a second claim that is created from the first, whose name another may get; a
+//     claim never gets data that are not its source's, or none;
 //   - TestPromises: a class that makes promises, and the Pod that has the disk made;
 //   - TestWakeups: the controllers' own sources are fed with the change of each move, and a
 //     request that has something to do is to be enqueued by the time that nothing else moves;

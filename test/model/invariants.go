@@ -198,6 +198,9 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == there.ClusterID {
 		return []string{"I3: mirrored although the claim is placed elsewhere"}
 	}
+	if found := m.otherData(w, root, made); found != nil {
+		return found
+	}
 	for _, i := range w.hostState.pvs {
 		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !hostpv.Ended(pv) {
 			return []string{"I3: a second host PV is made for a claim"}
@@ -315,6 +318,9 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		}
 		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
 			return nil // no Pod wants it
+		}
+		if m.clones(c) && m.sourceOf(w, root).Locate(root).Refusal != nil {
+			return nil // host_claim reports it
 		}
 		return []string{"a claim is Pending"}
 	case elsewhereNames[c]:

@@ -53,6 +53,7 @@ func (m *Model) kubernetes(w world) []move {
 	for c := range claimNames {
 		ms.provision(c)
 		ms.schedule(c)
+		ms.source(c)
 		ms.otherMember(c)
 	}
 	ms.promise()
@@ -303,6 +304,10 @@ func (ms *moves) provision(c int) {
 	if ms.from.memberState.pvs[n] != 0 {
 		return
 	}
+	data, ready := m.contentFor(ms.from, claim)
+	if !ready {
+		return
+	}
 	ms.add("member: the provisioner makes a volume", func(to *world) {
 		uid := m.unused(*to, volumeUIDs("l", leafNames[n])...)
 		if uid == "" {
@@ -310,6 +315,9 @@ func (ms *moves) provision(c int) {
 		}
 		pv := newLeafVolume(claim, uid, to.leafPolicy.reclaim())
 		pv.CreationTimestamp = to.now()
+		if data != "" {
+			metav1.SetMetaDataAnnotation(&pv.ObjectMeta, copyOf, string(data))
+		}
 		to.memberState.pvs[n] = m.objects.keep(pv)
 		if !to.disks[n] {
 			to.mirrored[n] = false

@@ -174,6 +174,8 @@ func (m *Model) referred(w world) map[string]bool {
 		found[string(obj.GetUID())] = true
 		for _, value := range obj.GetAnnotations() {
 			found[value] = true
+			_, uid, _ := strings.Cut(value, "/") // of a record
+			found[uid] = true
 		}
 		if ref != nil {
 			found[string(ref.UID)] = true

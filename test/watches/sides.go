@@ -24,6 +24,8 @@ var readers = map[string]side{
 	"proof.Prover.Cache":    leaf,
 	"proof.Prover.Live":     live,
 
+	"observe.Observer.LeafSnapshots": leaf,
+
 	"hostrevision.Monitor.Live": live,
 	"hostrecord.Records.Live":   live,
 	"member.Connection.Live":    live,
@@ -49,6 +51,7 @@ var readers = map[string]side{
 	"hostvolume.Reconciler.Client":          host,
 	"hostvolume.Reconciler.Live":            live,
 	"promise.Reconciler.Client":             host,
+	"source.Reconciler.Client":              host,
 	"reflectedclass.Reconciler.Client":      host,
 	"virtualnode.Reconciler.Client":         host,
 	"virtualnode.Reconciler.Live":           live,

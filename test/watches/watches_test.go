@@ -55,6 +55,11 @@ var exceptions = map[exception]string{
 	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      "the same",
 	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: "the same",
 
+	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "not used: it comes with the members",
+	{"source.Reconciler", access{host, "Pod"}}:                "only which of several members it prefers: the scheduler's choice is a change of the claim",
+	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "whose its name is when the volume appears that was restored from it, which is watched",
+	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "it has no reader of them: the volume is mirrored by then",
+
 	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "its volume, which does not change while it is bound: the snapshot-controller creates a content for a bound claim only",
 	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "what the leaf claim is bound to, which is watched",
 	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "as root_snapshot",

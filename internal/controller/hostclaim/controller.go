@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace of the CSIStorageCapacities, which is the manager's.
 	Namespace string
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
 
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
@@ -55,11 +58,12 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
@@ -67,7 +71,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, ofClaim)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
+		Watches(&corev1.PersistentVolume{}, route.After(route.Lull, r.ofVolume)).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(route.Lull, r.ofSnapshot))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(route.Lull, r.ofSnapshot))).
 		Watches(&corev1.Pod{}, route.After(route.Lull, ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(relabelled))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
@@ -152,8 +159,22 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
-	o.stuck, err = r.stuck(ctx, key)
-	return o, err
+	if o.source, err = index.Source(ctx, r.Client, r.Snapshots.Cache() != nil, claim); err != nil {
+		return o, err
+	}
+	pods, err := r.stuck(ctx, key)
+	o.stuck = len(pods) > 0
+	if err != nil || o.source == nil {
+		return o, err
+	}
+	for i := range pods {
+		pod, err := r.waitingPod(ctx, &pods[i], claim)
+		if err != nil {
+			return o, err
+		}
+		o.pods = append(o.pods, pod)
+	}
+	return o, nil
 }
 
 // selection returns what the selected node is. If the cache does not have it as a virtual node,
@@ -180,17 +201,10 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 	return missing, nil
 }
 
-func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) (bool, error) {
+// stuck are the Pods of a claim that cannot be scheduled.
+func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, r.Client, claim)
-	if err != nil {
-		return false, err
-	}
-	for i := range pods {
-		if unschedulable(&pods[i]) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !unschedulable(&pod) }), err
 }
 
 func unschedulable(pod *corev1.Pod) bool {

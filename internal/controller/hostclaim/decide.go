@@ -43,7 +43,11 @@ type observed struct {
 	members  []index.Member
 	// stuck: a Pod that uses the claim cannot be scheduled.
 	stuck bool
-	now   time.Time
+	// source is what the claim is to be created from; nil if it has no data source. Only of such
+	// a claim, pods are those that cannot be scheduled.
+	source *placement.Source
+	pods   []waitingPod
+	now    time.Time
 }
 
 // decision is what to do: say something, or nothing; and whether to take the
@@ -81,14 +85,32 @@ func decide(o observed) decision {
 	case err != nil:
 		return say(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
-		if refusal := hostpv.PromiseRefusal(o.claim); refusal != nil {
-			return say(refusal.Reason, "%s", refusal.Message)
-		}
-		return decision{} // the controller promise binds it at once, wherever members are
+		return o.promised()
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s; a class cannot change its mode, so create another one",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
+	if o.bySource() {
+		return o.sourced()
+	}
+	return o.unsourced(class.PlacementTimeout)
+}
+
+// promised reports why nothing can be promised to a claim. Otherwise, the controller promise binds
+// it at once, wherever members are.
+func (o observed) promised() decision {
+	refusal := hostpv.PromiseRefusal(o.claim, o.class)
+	if refusal == nil && o.claim.Spec.VolumeName == "" {
+		refusal = o.locate().Refusal
+	}
+	if refusal == nil {
+		return decision{}
+	}
+	return say(refusal.Reason, "%s", refusal.Message)
+}
+
+// unsourced reports on a claim that the scheduler chooses the member for.
+func (o observed) unsourced(timeout time.Duration) decision {
 	switch o.selected {
 	case plain:
 		return unselected(o, "which belongs to this cluster: StorageClass %q has volumes in members only, whose nodes have the label %s=true",
@@ -96,7 +118,7 @@ func decide(o observed) decision {
 	case missing:
 		return unselected(o, "which does not exist")
 	case virtual:
-		return away(o, class.PlacementTimeout)
+		return away(o, timeout)
 	case none:
 	}
 	return unplaced(o)
@@ -118,7 +140,7 @@ func unplaced(o observed) decision {
 	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
-		answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class})
+		answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: o.kind()})
 		_, offers := m.Largest[o.class.Name]
 		switch {
 		case answer.Refusal != nil && !answer.ByClass(): // whether it is connected or not

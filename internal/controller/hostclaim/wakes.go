@@ -7,24 +7,50 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ofClaim is a claim that waits; an update is requested both states, so that
-// one that was just bound is forgotten.
-func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
+// ofClaim is a claim that waits, and those that are to be created from it; an update is requested
+// both states, so that one that was just bound is forgotten.
+func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || !concerns(claim) {
+	if !ok {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+	found := r.clones(ctx, client.ObjectKeyFromObject(claim))
+	if concerns(claim) {
+		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
+	}
+	return found
+}
+
+// ofVolume are the claims that are to be created from the claim that a volume is for.
+func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+}
+
+// ofSnapshot are the claims that are to be created from a VolumeSnapshot, or from that of a content.
+func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
+	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
+	return requests(ctx, claims, err)
+}
+
+func (r *Reconciler) clones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
+	claims, err := index.ClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimKey(source.Name))
+	return requests(ctx, claims, err)
 }
 
 func concerns(claim *corev1.PersistentVolumeClaim) bool {

@@ -70,7 +70,7 @@ func inUse(_ context.Context, _, after client.Object) bool {
 
 // Reconcile takes the next step for the mirror of one leaf PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfLeaf(ctx, request.Name)
+	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules, LeafSnapshots: r.LeafSnapshots()}.OfLeaf(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

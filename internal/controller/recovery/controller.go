@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -97,6 +98,8 @@ func scheduleOf(pod *corev1.Pod) schedule {
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
 		return r.Siblings(ctx, claim)
+	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
+		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // they follow it
 	}
 	return r.WithSiblings(ctx, obj)
 }
@@ -190,6 +193,9 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		return c, nil // host_claim reports why
 	}
 	c.class, c.timeout = class, settings.PlacementTimeout
+	if source, has := datasource.Of(root); has {
+		c.source = &source
+	}
 	c.making, err = r.making(ctx, root)
 	return c, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -44,7 +45,12 @@ type claim struct {
 	timeout time.Duration
 	// making: an abandoned call of this member's provisioner may still create its volume.
 	making bool
+	// source is the data source; nil for none.
+	source *datasource.Source
 }
+
+// pinned reports whether a claim can be created in one member alone, which has its data source.
+func (c claim) pinned() bool { return c.source != nil && c.source.Placed() }
 
 // place is a member that has a virtual node, which claims can be steered to.
 type place struct {
@@ -111,6 +117,9 @@ func decide(o observed) decision {
 	case o.claim.class == nil:
 		return nothing{}
 	}
+	if d, follows := o.followSource(); follows {
+		return d
+	}
 	if d, follows := o.follow(); follows {
 		return d
 	}
@@ -157,6 +166,37 @@ func noted(root *corev1.PersistentVolumeClaim) bool {
 // here reports whether the scheduler or Xylem selected this member for a claim.
 func (o observed) here(c claim) bool {
 	return c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] == o.member.NodeName
+}
+
+// followSource sends claims after those of their group whose data source is in another member, if
+// that is one: their Pod can run nowhere else.
+func (o observed) followSource() (decision, bool) {
+	var to string
+	var behind []claim
+	for _, c := range o.group {
+		node := c.root.Annotations[v1alpha1.AnnotationSteeredTo]
+		switch {
+		case c.class == nil || c.root.Spec.VolumeName != "":
+			return nil, false
+		case c.pinned() && (node == "" || node != c.root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
+			return nil, false // not selected yet, or in several members
+		case c.pinned():
+			to = node
+		case o.here(c):
+			behind = append(behind, c)
+		}
+	}
+	if to == "" || to == o.member.NodeName || len(behind) == 0 {
+		return nil, false
+	}
+	for _, p := range o.places {
+		if p.NodeName == to {
+			tried := report.TriedOf(behind[0].root)
+			tried.Moved = o.now.Unix()
+			return move{claims: behind, to: p.Node, tried: tried}, true
+		}
+	}
+	return nil, false
 }
 
 // follow sends claims after one of their group that was steered elsewhere, later
@@ -285,9 +325,9 @@ func (o observed) recover(why *mirror.Refusal) decision {
 }
 
 // movable reports whether claims can go elsewhere: all of them are of ours, and
-// none has its volume.
+// none has its volume, or can be created in one member alone.
 func movable(group []claim) bool {
-	return !slices.ContainsFunc(group, func(c claim) bool { return c.class == nil || c.root.Spec.VolumeName != "" })
+	return !slices.ContainsFunc(group, func(c claim) bool { return c.class == nil || c.root.Spec.VolumeName != "" || c.pinned() })
 }
 
 func (o observed) own() *place {
@@ -319,7 +359,7 @@ func (o observed) least(p place) int64 {
 
 func (o observed) suits(p place) bool {
 	for _, c := range o.group {
-		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: c.root.Namespace, Class: c.class}).Allowed() {
+		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: c.root.Namespace, Class: c.class, Source: c.source}).Allowed() {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -201,6 +202,22 @@ func siblingMoved(age time.Duration) func(*claim) {
 	}
 }
 
+// siblingCopies: it is created from another claim; source sent it to a node, if one is named.
+func siblingCopies(node string) func(*claim) {
+	return func(c *claim) {
+		c.source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
+		c.root.Name = "copy"
+		set(c.root, route.AnnSelectedNode, node)
+		set(c.root, v1alpha1.AnnotationSteeredTo, node)
+	}
+}
+
+// copies: the claim itself is.
+func copies(o *observed) {
+	siblingCopies(here.NodeName)(o.claim)
+	o.group[0] = *o.claim
+}
+
 // said is a decision in words: what is done, with which claims, where to, and who
 // has been tried by then.
 func said(d decision) string {
@@ -281,6 +298,21 @@ func TestDecide(t *testing.T) {
 		"what the member before had against it says nothing (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
 			o.claim.root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
+
+		// Data sources.
+		"created from a claim here: it stays":                               {seen(copies), "again in 1m0s"},
+		"beside one that is created from a claim here":                      {seen(sibling(siblingCopies(here.NodeName))), "again in 1m0s"},
+		"beside one whose source is elsewhere: it follows at once":          {seen(noEvidence, sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
+		"the same, and it has failed here":                                  {seen(sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
+		"beside one whose source is not known":                              {seen(noEvidence, sibling(siblingCopies(""))), "nothing"},
+		"beside two whose sources are apart: no member suits (I5)":          {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingCopies("kosmos-third"))), "nothing"},
+		"beside one whose source is elsewhere, which has its volume":        {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
+		"beside one whose source is elsewhere, and one that has its volume": {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
+		"beside one whose source is in a member without a node":             {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
+		"created from what a populator knows, which the others do not": {seen(func(o *observed) {
+			o.claim.source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
+			o.group[0] = *o.claim
+		}), "stay tried first"},
 
 		// Where to.
 		"of two with the same room, by name":    {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},

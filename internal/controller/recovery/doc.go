@@ -45,6 +45,12 @@
 // The condition, tried, and events on the Pod and the claims quote each member. The binding
 // ends it, and the annotations are removed.
 //
+// # Data sources
+//
+// A claim with a data source can be created in one member alone: recovery moves neither it, nor
+// the others of its Pod. But it moves the others there, if the scheduler chose this member for them
+// before the controller source selected that one.
+//
 // # Out of space
 //
 // Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity,

@@ -91,7 +91,7 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 		return nil // its write to the claim and Xylem's would conflict
 	}
 	// A claim that recovery reassigned has waited before.
-	if unmade && o.Root.Annotations[v1alpha1.AnnotationSteeredTo] == "" {
+	if unmade && !reassigned(o.Root) {
 		turn := r.Gate.Enter(r.ClusterID, o.Root)
 		if turn.Tell {
 			r.eventHeldBack(o.Root, turn)
@@ -124,8 +124,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 	return r.Root.AnnotateClaim(ctx, actor, before, after)
 }
 
-// create creates the leaf claim. One that is there already and was not seen in the cache is either
-// ours, just created, or somebody else's.
+// create creates the leaf claim.
 func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	leaf, refusal := o.Observed.LeafClaim()
 	if refusal != nil {
@@ -144,10 +143,19 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	if err != nil {
 		return err
 	}
+	if leaf, err = r.withSource(ctx, o, leaf); err != nil || leaf == nil {
+		return err
+	}
 	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		return r.setPlaced(ctx, o.Root, nil)
 	}
+	return r.notCreated(ctx, o, leaf, err)
+}
+
+// notCreated reports why a leaf claim cannot be created. One that is there already and was not seen
+// in the cache is either ours, just created, or somebody else's.
+func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return r.refusedByMember(ctx, o.Root, "create", err)
 	}

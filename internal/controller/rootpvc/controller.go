@@ -3,6 +3,7 @@ package rootpvc
 import (
 	"context"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -60,6 +61,7 @@ type Options struct {
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=list;watch
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
@@ -72,6 +74,11 @@ func Setup(link *member.Link, o Options) error {
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
 		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
+		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
+		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
+		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
+		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
+		link.Snapshots.Changes(r.restores),
 		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
 		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
@@ -123,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) observer() observe.ClaimObserver {
 	restores := r.LastRestores()
 	return observe.ClaimObserver{
-		Observer:     observe.Observer{Prover: r.Proof(), Rules: r.Rules},
+		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)

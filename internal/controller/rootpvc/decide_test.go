@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -367,9 +369,46 @@ func TestDecide(t *testing.T) {
 		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
-		"the claim wants a copy of another volume": {seen(func(o *scene) {
-			o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		"the namespace is not made yet":                                   {seen(func(o *scene) { o.namespace = nil }), decision{}},
+		"the claim wants a copy of another":                               {seen(copying()), leaf},
+		"it is not known where that is":                                   {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
+		"it waits for that, not placed: host_claim reports it":            {seen(copying(notReady), placedIn("")), decision{}},
+		"it waits for that":                                               {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
+		"that is in another member":                                       {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"that is not recorded":                                            {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
+		"that was re-created":                                             {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
+		"the member has no counterpart of that":                           {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is another root's":                               {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is being deleted":                                {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has another volume":                              {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the class is of another driver":                                  {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the member lacks the class: the selection stays, as source's":    {seen(copying(), func(o *scene) { o.memberClasses = []string{"slow"} }), says(v1alpha1.ReasonClassNotFound)},
+		"the copy is being created":                                       {seen(pushed, copying(), asksToo), decision{}},
+		"its provisioner fails: no other member is tried":                 {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"what it was to be copied from is gone: withdrawn":                {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another claim has the name of what it is copied from: withdrawn": {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim is of nothing: its volume is not used":            {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
+
+		"the claim is restored from a snapshot":                         {seen(restoring()), leaf},
+		"the snapshot is in another member":                             {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the member's snapshots cannot be read":                         {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
+		"the member has no counterpart of the snapshot":                 {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is another snapshot's":                         {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart of the snapshot was replaced":                  {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart of the snapshot is being deleted":              {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has no content":                                {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has another content":                           {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is not ready":                                  {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot is of another driver than the class":              {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the restored volume is being created":                          {seen(pushed, restoring(), asksToo), decision{}},
+		"the same, and the member's snapshots cannot be read":           {seen(pushed, restoring(unread), asksToo), decision{}},
+		"the snapshot is gone from the member: withdrawn":               {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another snapshot has its name in the member: withdrawn":        {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim is not of the snapshot: its volume is not used": {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
+		"its Pod has a claim whose source is elsewhere":                 {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
+		"its other Pod has not":                                         {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"the claim wants a copy of what no registration lists": {seen(func(o *scene) {
+			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), decision{}},
 		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), decision{}},
@@ -712,4 +751,60 @@ func adopting(volume string) placement.Rules {
 func mapping(to string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
+}
+
+// copying: the claim is to be created from claim golden, which is here and ready.
+func copying(change ...func(*volume.From)) func(*scene) {
+	return func(o *scene) {
+		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+		o.root.Annotations[v1alpha1.AnnotationSource] = here.ClusterID + "/golden-uid"
+		golden := &corev1.PersistentVolumeClaim{}
+		golden.Spec.VolumeName, golden.Status.Phase = "pv-golden", corev1.ClaimBound
+		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-golden", UID: "pv-golden-uid"}}
+		disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com"}
+		o.from = &volume.From{
+			At:    placement.Location{Record: datasource.Record{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
+			Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "disk.example.com"},
+			Claim: golden, Origin: mirror.Origin{UID: "golden-uid"}, Volume: disk,
+		}
+		o.from.Of, _ = datasource.Of(o.root)
+		for _, c := range change {
+			c(o.from)
+		}
+	}
+}
+
+// restoring: the claim is to be restored from snapshot golden, which is here and ready.
+func restoring(change ...func(*volume.From)) func(*scene) {
+	return func(o *scene) {
+		copying()(o)
+		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
+		o.from.Of, _ = datasource.Of(o.root)
+		o.from.Claim, o.from.Volume = nil, nil
+		o.from.At.LeafVolume, o.from.At.LeafUID, o.from.At.LeafSnapshot, o.from.At.LeafContent = "", "", "leaf-snap", "leaf-content"
+		o.from.Snapshot = &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "golden", UID: "leaf-snap"}}
+		o.from.Content = &snapshotv1.VolumeSnapshotContent{
+			ObjectMeta: metav1.ObjectMeta{UID: "leaf-content"}, Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: "disk.example.com"},
+			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
+		}
+		for _, c := range change {
+			c(o.from)
+		}
+	}
+}
+
+// unread: the member's snapshots cannot be read, so nothing of them is known.
+func unread(f *volume.From) {
+	f.Snapshot, f.Content, f.Origin = nil, nil, mirror.Origin{}
+	f.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
+}
+
+func notReady(f *volume.From) {
+	f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
+}
+
+// asksToo: the leaf claim is to be created from the same.
+func asksToo(o *scene) {
+	o.leaf.Spec.DataSource = o.root.Spec.DataSource
+	metav1.SetMetaDataAnnotation(&o.leaf.ObjectMeta, v1alpha1.AnnotationSource, "golden-uid")
 }

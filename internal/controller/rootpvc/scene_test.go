@@ -48,6 +48,8 @@ type scene struct {
 	tenant                types.UID
 	namespace             *corev1.Namespace
 	attempt               volume.Attempt
+	// from is what the root is to be created from.
+	from *volume.From
 	// hosts are the PVs of the host, beside the promise that the root is bound to.
 	hosts []corev1.PersistentVolume
 	// other is another claim of the host, otherLeaf its leaf claim, and pods use the claims.
@@ -71,7 +73,7 @@ func (s scene) observe() observe.Claim {
 	seen.Placement = &volume.Placement{
 		Node: s.node, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
 		Mirror: s.mirror, BoundAway: s.boundAway, Asked: s.asked, Rivals: s.rivals, Pods: s.podsHere,
-		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt,
+		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt, From: s.from,
 	}
 	if seen.Alone() {
 		seen.PromiseLost = s.lost

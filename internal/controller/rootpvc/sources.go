@@ -37,7 +37,7 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 // ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or should
 // have, the volume that the leaf claim names.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.WithSiblings(ctx, obj)
+	requests := append(r.WithSiblings(ctx, obj), r.clones(ctx, client.ObjectKeyFromObject(obj))...)
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
 		requests = append(requests, r.ofLeaf(ctx, claim.Spec.VolumeName)...)
 	}
@@ -47,7 +47,7 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 // ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and the roots of host
 // PVs that represent it.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	return append(ofHostVolume(ctx, obj), r.ofLeaf(ctx, obj.GetName())...)
+	return append(r.withClones(ctx, ofHostVolume(ctx, obj)), r.ofLeaf(ctx, obj.GetName())...)
 }
 
 // ofLeaf returns requests for the roots of the host PVs that represent a leaf PV.
@@ -171,7 +171,7 @@ func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 // ofRootClaim enqueues a claim, and the promises that a Pod uses in addition. The Pod is bound
 // here because this member was selected for the claim.
 func (r *reconciler) ofRootClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := member.SameKey(ctx, obj)
+	requests := append(member.SameKey(ctx, obj), r.ofSource(ctx, obj)...)
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || !r.observer().SelectedHere(claim) {
 		return requests
@@ -202,7 +202,7 @@ func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.
 // ofRootVolume enqueues the claim that a host PV is for: of promises that this member
 // does not have, only if a Pod of it is here.
 func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := ofHostVolume(ctx, obj)
+	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
 	if obj.GetLabels()[v1alpha1.LabelClusterID] == r.ClusterID || len(requests) == 0 {
 		return requests
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -175,6 +176,9 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	}
 	if hostclass.Mirrors(class) {
 		c.class = class
+		if record, recorded := datasource.RecordOf(claim); recorded {
+			c.source = record.ClusterID
+		}
 	}
 	return c, nil
 }

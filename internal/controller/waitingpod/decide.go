@@ -50,6 +50,9 @@ type claimSeen struct {
 	class *storagev1.StorageClass
 	// volume is the host PV that the claim is bound to.
 	volume *corev1.PersistentVolume
+	// source is the cluster ID of the only member that can create the claim, which has its data
+	// source; empty if every member can, or if it is not known yet.
+	source string
 }
 
 // decision is the problem to report on the Pod, if any, and when to check again.
@@ -170,6 +173,9 @@ func (o observed) obstacles() *mirror.Refusal {
 	what := "no member can run the Pod"
 	if len(pinned) > 0 {
 		what = fmt.Sprintf("the Pod cannot run where its claim %q is", pinned[0].claim.Name)
+		if pinned[0].source != "" {
+			what = fmt.Sprintf("the Pod cannot run where the data source of its claim %q is", pinned[0].claim.Name)
+		}
 	}
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("%s: %s. %s", what, some(named), strings.Join(remedies, " "))}
 }
@@ -178,12 +184,15 @@ func (o observed) obstacles() *mirror.Refusal {
 // claims whose volumes are limited to certain members.
 func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 	for _, c := range o.claims {
-		if c.volume != nil && c.volume.Spec.NodeAffinity != nil {
+		if c.volume != nil && c.volume.Spec.NodeAffinity != nil || c.source != "" {
 			pinned = append(pinned, c)
 		}
 	}
 	for _, m := range o.members {
 		reaches := !slices.ContainsFunc(pinned, func(c claimSeen) bool {
+			if c.source != "" {
+				return c.source != m.ClusterID
+			}
 			answer := m.Answer(placement.Request{Namespace: o.pod.Namespace, Volume: c.volume})
 			return answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere
 		})
@@ -198,6 +207,10 @@ func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 func apart(pinned []claimSeen) *mirror.Refusal {
 	var where []string
 	for _, c := range pinned {
+		if c.source != "" {
+			where = append(where, fmt.Sprintf("the data source of claim %q is in cluster %q", c.claim.Name, c.source))
+			continue
+		}
 		in := c.volume.Labels[v1alpha1.LabelCluster]
 		if in == "" {
 			in = "unknown"

@@ -13,9 +13,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
-	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
@@ -39,7 +39,7 @@ func Promises(class *storagev1.StorageClass) bool {
 // PromiseRefusal reports why nothing is promised to a claim of a class that makes
 // promises; nil if it may be. What would have to hold of a volume that does not
 // exist yet, nobody can promise.
-func PromiseRefusal(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *mirror.Refusal {
 	refuse := func(reason, format string, args ...any) *mirror.Refusal {
 		return &mirror.Refusal{Reason: reason, Message: "Xylem cannot promise a volume to this claim: " + fmt.Sprintf(format, args...)}
 	}
@@ -48,8 +48,14 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %q. Remove spec.volumeName", name)
 	case claim.Spec.Selector != nil:
 		return refuse(v1alpha1.ReasonSelectorUnsupported, "it has a selector, which chooses among existing volumes. Remove spec.selector")
-	case claim.Spec.DataSource != nil, claim.Spec.DataSourceRef != nil:
-		return refuse(v1alpha1.ReasonDataSourceUnsupported, "%s", pvc.NoDataSource)
+	}
+	switch source, has := datasource.Of(claim); {
+	case !has:
+	case !source.Placed():
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "it is to be created from %s, which may be in any member. Use a StorageClass that makes no promises", source)
+	case class != nil && class.Parameters[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused:
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "it is to be created from %s, and StorageClass %q releases its disk with the last Pod, for which the source would have to stay. Use a StorageClass without %s: %s",
+			source, class.Name, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused)
 	}
 	return nil
 }
@@ -63,7 +69,8 @@ func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 // PromiseFor is the PV that a claim of a promise class is bound to at once: the
 // mock PV of seed 000. The class's parameters are copied into it, for the class
 // may be replaced by the time that they are needed. Its finalizer holds it until
-// it is known that no member has, or will have, a disk for it.
+// it is known that no member has, or will have, a disk for it. That of a claim with a
+// data source is held to the member that has the source.
 func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -92,8 +99,11 @@ func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageCla
 			}},
 		},
 	}
-	if WhenUnused(pv) {
+	switch record, recorded := datasource.RecordOf(claim); {
+	case WhenUnused(pv):
 		pv.Spec.NodeAffinity = affinity(v1alpha1.LabelVirtualNode, "true")
+	case recorded:
+		pv.Spec.NodeAffinity = affinityTo(record.ClusterID)
 	}
 	return pv
 }

@@ -78,9 +78,29 @@ func TestPromiseFor(t *testing.T) {
 	}
 }
 
+func ofClaim(c *corev1.PersistentVolumeClaim) {
+	c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+}
+
+// The promise of a claim with a data source is held to the member that has the source, from the
+// beginning; the disk that fulfills it changes nothing of that.
+func TestPromiseWithSource(t *testing.T) {
+	claim := promisee.DeepCopy()
+	ofClaim(claim)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationSource, promiseMember.ClusterID+"/golden-uid")
+	promise := PromiseFor(claim, promisor)
+	if !isAffinityTo(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnused(promise) {
+		t.Errorf("node affinity %v, unused %t", promise.Spec.NodeAffinity, IsUnused(promise))
+	}
+	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
+		t.Errorf("a promise without a source is held to %v", held)
+	}
+}
+
 func TestPromiseRefusal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
+		class  *storagev1.StorageClass
 		reason string
 	}{
 		"plain":                {change: func(*corev1.PersistentVolumeClaim) {}},
@@ -92,16 +112,19 @@ func TestPromiseRefusal(t *testing.T) {
 		"has lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "v", corev1.ClaimLost
 		}, reason: v1alpha1.ReasonVolumeNameUnsupported},
-		"names another's": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
-		"selector":        {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
-		"data source":     {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource = &corev1.TypedLocalObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
-		"data source ref": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef = &corev1.TypedObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"names another's":             {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"selector":                    {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
+		"another claim as its source": {change: ofClaim},
+		"another claim, and goes with its last Pod": {change: ofClaim, class: whenUnused(), reason: v1alpha1.ReasonDataSourceUnsupported},
+		"a populator's source": {change: func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "Image"}
+		}, reason: v1alpha1.ReasonDataSourceUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := promisee.DeepCopy()
 			tc.change(claim)
 			got := ""
-			if refusal := PromiseRefusal(claim); refusal != nil {
+			if refusal := PromiseRefusal(claim, tc.class); refusal != nil {
 				got = refusal.Reason
 			}
 			if got != tc.reason {

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -14,7 +16,8 @@ import (
 // Translate is the leaf claim of a root claim, origin included, with the
 // member's class: by the decisions of FIELDS.md. It carries nothing of any
 // binding: no volume name, no bind annotations, no selected node; and no
-// VolumeAttributesClass, which WithAttributesClass sets. The error, if
+// VolumeAttributesClass, which WithAttributesClass sets. The data source stays: whether the
+// claim may be created from it is for the caller to know. The error, if
 // any, is a *Refusal.
 func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Member) (*corev1.PersistentVolumeClaim, error) {
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
@@ -28,6 +31,13 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 	leaf.Spec.VolumeAttributesClassName = nil
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf, nil
+}
+
+// WithSource is a leaf claim that says what, by its UID in the host, it is to be created from.
+func WithSource(leaf *corev1.PersistentVolumeClaim, source types.UID) *corev1.PersistentVolumeClaim {
+	leaf = leaf.DeepCopy()
+	metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationSource, string(source))
+	return leaf
 }
 
 // WithVolume is a copy of a leaf claim that asks for one volume by name: the

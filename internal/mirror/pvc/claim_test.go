@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
@@ -69,25 +70,39 @@ func TestTranslateClaim(t *testing.T) {
 	}
 }
 
-func TestTranslateClaimRefuses(t *testing.T) {
-	cases := map[string]struct {
-		spec corev1.PersistentVolumeClaimSpec
-		path string
-	}{
-		"a snapshot":  {corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "s"}}, "spec.dataSource: "},
-		"a populator": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "Image", Name: "i"}}, "spec.dataSourceRef: "},
-	}
-	for name, c := range cases {
+// A claim that is to be created from something never becomes one that is not.
+func TestTranslateKeepsTheDataSource(t *testing.T) {
+	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{
+		"a claim":       {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
+		"a snapshot":    {DataSource: &corev1.TypedLocalObjectReference{APIGroup: mirrortest.Ptr("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"}},
+		"a populator's": {DataSourceRef: &corev1.TypedObjectReference{APIGroup: mirrortest.Ptr("example.com"), Kind: "Image", Name: "i"}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			leaf, err := Translate(mirrortest.RootClaim(c.spec), nil, mirrortest.Member)
-			var refusal *mirror.Refusal
-			if !errors.As(err, &refusal) || leaf != nil {
-				t.Fatalf("want a refusal, got %v, %v", leaf, err)
+			root := mirrortest.RootClaim(spec)
+			leaf, err := Translate(root, nil, mirrortest.Member)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if refusal.Reason != v1alpha1.ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, c.path) {
-				t.Errorf("got %s: %s", refusal.Reason, refusal.Message)
+			if !datasource.Same(root, leaf) {
+				t.Errorf("the leaf claim has data source %v, %v", leaf.Spec.DataSource, leaf.Spec.DataSourceRef)
+			}
+			if got := datasource.OfLeaf(WithSource(leaf, "uid-1")); got != "uid-1" {
+				t.Errorf("the leaf claim records source %q", got)
 			}
 		})
+	}
+}
+
+func TestTranslateClaimRefuses(t *testing.T) {
+	leaf, err := Translate(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{
+		DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: mirrortest.Ptr("victim")},
+	}), nil, mirrortest.Member)
+	var refusal *mirror.Refusal
+	if !errors.As(err, &refusal) || leaf != nil {
+		t.Fatalf("want a refusal, got %v, %v", leaf, err)
+	}
+	if refusal.Reason != v1alpha1.ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, "spec.dataSourceRef.namespace: ") {
+		t.Errorf("got %s: %s", refusal.Reason, refusal.Message)
 	}
 }
 

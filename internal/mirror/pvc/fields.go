@@ -8,9 +8,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// NoDataSource is why claims with a data source are refused.
-const NoDataSource = "Xylem does not support volumes from snapshots, other volumes or populators yet; create an empty claim, and copy the data in a Pod"
-
 // Table decides on every field of a claim's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolumeClaim spec (host to member)",
@@ -23,8 +20,11 @@ var Table = fields.Table{
 		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume of the host; for a leaf claim that needs a certain volume, WithVolume sets its name"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
-		{Path: "dataSource", Decision: fields.Refuse, Why: NoDataSource},
-		{Path: "dataSourceRef", Decision: fields.Refuse, Why: NoDataSource},
+		{Path: "dataSource", Decision: fields.Keep, Why: "the source's leaf has the same name: the claim is created in the member that has it; what no registration lists (`spec.storage.dataSources`) is rejected before"},
+		{Path: "dataSourceRef.apiGroup", Decision: fields.Keep, Why: "as `dataSource`"},
+		{Path: "dataSourceRef.kind", Decision: fields.Keep, Why: "as `dataSource`"},
+		{Path: "dataSourceRef.name", Decision: fields.Keep, Why: "as `dataSource`"},
+		{Path: "dataSourceRef.namespace", Decision: fields.Refuse, Why: "Xylem copies nothing from another namespace"},
 		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class's parameter, else the registration's prefix, else the same name; later changes are carried over"},
 	},
 }

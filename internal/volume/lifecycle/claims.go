@@ -37,11 +37,17 @@ var claims = []section{
 		{phase: Ending, when: []fact{rootDeleting}, owner: RootPVC, until: "the claim is gone"},
 		{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
 		{phase: Terminating, when: []fact{hasClaim, provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
+		{phase: Withdrawing, when: []fact{claimUnbound, sourceLost}, step: Withdraw, owner: RootPVC},
+		{phase: Mismatched, when: []fact{hasClaim, unlike}, owner: RootPVC, reason: v1alpha1.ReasonSourceMismatch, report: (*volume.Observed).ReportUnlike, until: "the claim is gone"},
 		{phase: Provisioning, when: []fact{hasClaim}, owner: RootPVC, reason: failures, report: (*volume.Observed).ReportFailure, until: "the member provisions the volume, or another member is selected"},
 		{phase: Unplaced, when: []fact{not(placed), not(agreed)}, owner: RootPVC, until: "the scheduler nominates this member for a Pod of the claim"},
 		{phase: Unplaced, when: []fact{not(mirrors)}, owner: RootPVC, until: "the class changes: host_claim reports why"},
-		{phase: Unplaced, when: []fact{classRefused}, step: Unselect, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff", report: (*volume.Observed).ReportRefused},
+		{phase: Placing, when: []fact{placed, sourceAway}, owner: RootPVC, reason: awaySources, report: (*volume.Observed).ReportSourceAway, until: "the data source is ready, or the claim goes"},
+		{phase: Unplaced, when: []fact{sourceAway}, owner: RootPVC, until: "source selects the member that has it: host_claim reports why not"},
+		{phase: Unplaced, when: []fact{not(pinned), classRefused}, step: Unselect, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff", report: (*volume.Observed).ReportRefused},
 		{phase: Unplaced, when: []fact{refused}, owner: RootPVC, reason: refusals, report: (*volume.Observed).ReportRefused, until: "what refuses it changes"},
+		{phase: Unplaced, when: []fact{sourceRefused}, owner: RootPVC, reason: sources, report: (*volume.Observed).ReportSource, until: "its data source changes, or the claim goes"},
+		{phase: Unplaced, when: []fact{not(placed), apart}, owner: RootPVC, until: "recovery selects the member that has it"},
 		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
 		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
 		{phase: Placing, step: CreateClaim, owner: RootPVC},
@@ -58,6 +64,10 @@ var claims = []section{
 const (
 	refusals = "NamespaceConflict and the like"
 	failures = "ProvisioningFailed and the like"
+	// sources are those that it has against creating the claim from its data source.
+	sources = "SourceNotReady, SourceMismatch"
+	// awaySources are those why the data source is not to be used here.
+	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
 )
 
 // adopting returns the rows for a claim that requests a volume which it does not have yet.

@@ -2,9 +2,11 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -49,7 +53,115 @@ func claimObserved(n int) (*volume.Observed, int) {
 	s.Placement.Inside = placement.Inside{Classes: choose(c, []string{"disk"}, nil), Namespace: choose(c, nil, namespaceOf(member.HostID), namespaceOf("another"))}
 	leafClaimOf(c, s)
 	boundTo(c, s)
+	createdFrom(c, s)
 	return s, c.total
+}
+
+// createdFrom is the claim's data source, what is recorded of it, and what the member has of it.
+func createdFrom(c *choices, s *volume.Observed) {
+	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "unread snapshots", "populator", "unlisted")
+	asked := choose(c, "the same", "nothing", "another")
+	if kind == "none" {
+		return
+	}
+	of := datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
+	if kind == "populator" || kind == "unlisted" {
+		of = datasource.Source{Group: "example.com", Kind: "Image", Name: "golden"}
+	}
+	if kind == "populator" {
+		s.Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
+			DataSources: []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}}}})
+	}
+	if strings.Contains(kind, "snapshot") {
+		of.Group, of.Kind = datasource.SnapshotGroup, datasource.SnapshotKind
+	}
+	reference := func(name string) *corev1.TypedObjectReference {
+		return &corev1.TypedObjectReference{APIGroup: ptr.To(of.Group), Kind: of.Kind, Name: name}
+	}
+	s.Root.Spec.DataSourceRef = reference(of.Name)
+	if s.Claim != nil {
+		s.Claim.Annotations = map[string]string{v1alpha1.AnnotationSource: "golden-root"}
+		switch asked {
+		case "the same":
+			s.Claim.Spec.DataSourceRef = reference(of.Name)
+		case "another":
+			s.Claim.Spec.DataSourceRef = reference("another")
+		}
+	}
+	if s.Root.Spec.VolumeName != "" && s.Promise == nil {
+		return
+	}
+	from := &volume.From{Of: of}
+	s.Placement.From = from
+	if !of.Placed() {
+		return
+	}
+	from.At = placement.Location{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
+	from.Claim, from.Origin, from.Volume = &corev1.PersistentVolumeClaim{}, originOf("golden-root"), leafPV()
+	from.Claim.Spec.VolumeName, from.Claim.Status.Phase, from.Volume.UID = "golden-pv", corev1.ClaimBound, "golden-pv-uid"
+	switch kind {
+	case "not ready":
+		from.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
+	case "elsewhere":
+		from.At.ClusterID = "id39"
+	case "no leaf":
+		from.Claim = nil
+	case "another leaf":
+		from.Origin = originOf("another")
+		s.Namesake = true
+	}
+	if of.IsSnapshot() {
+		snapshotFor(s, from, kind)
+	}
+	if from.At.Refusal == nil && kind != "unrecorded" {
+		s.Root.Annotations[v1alpha1.AnnotationSource] = from.At.Annotation()
+	}
+}
+
+// snapshotFor is a source that is a snapshot, which is ready in the host.
+func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
+	from.Claim, from.Volume, from.At.LeafVolume, from.At.LeafUID = nil, nil, "", ""
+	from.At.LeafSnapshot, from.At.LeafContent = "golden-leaf", "golden-content"
+	from.Snapshot = &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{UID: "golden-leaf"}}
+	from.Content = &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{UID: "golden-content"},
+		Spec:       snapshotv1.VolumeSnapshotContentSpec{Driver: "disk.example.com"},
+		Status:     &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
+	}
+	switch kind {
+	case "no leaf snapshot":
+		from.Snapshot, from.Content = nil, nil
+	case "another snapshot":
+		from.Origin = originOf("another")
+		s.Namesake = true
+	case "unread snapshots":
+		from.Snapshot, from.Content, from.Origin = nil, nil, mirror.Origin{}
+		from.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
+	}
+}
+
+// notFromSource says why a leaf claim must not be created from the claim's data source: the volume
+// would be empty, or a copy of something else.
+func notFromSource(s *volume.Observed) string {
+	source, has := datasource.Of(s.Root)
+	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
+		return ""
+	}
+	leaf, refusal := s.LeafClaim()
+	from := s.Placement.From
+	switch record, recorded := datasource.RecordOf(s.Root); {
+	case refusal != nil || !datasource.Same(s.Root, leaf):
+		return "a leaf claim is created without the data source: its disk is empty"
+	case !source.Placed():
+		return ""
+	case !recorded || from.At.Refusal != nil || record.ClusterID != member.ClusterID:
+		return "a leaf claim is created where its data source is not"
+	case from.Origin.UID != record.UID,
+		source.IsClaim() && (from.Claim == nil || from.Claim.Status.Phase != corev1.ClaimBound),
+		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.Unread != nil):
+		return "a leaf claim is created from another one's data"
+	}
+	return ""
 }
 
 func classOf(provisioner string, immediate bool, mode string) *storagev1.StorageClass {
@@ -132,6 +244,8 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 			return "a leaf claim is created for a claim that has a volume (I3)"
 		case root.Spec.VolumeName == "" && !s.Selected():
 			return "a leaf claim is created that nobody asked for here"
+		case notFromSource(s) != "":
+			return notFromSource(s)
 		case s.Placement.Inside.Namespace == nil || s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
 			return "a leaf claim is created in a namespace that is not ours (I4)"
 		}
@@ -147,6 +261,9 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	case Unselect:
 		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
 			return "a selection is removed that is not this member's, or without a word"
+		}
+		if s.Pinned() {
+			return "a selection is removed that the controller source makes again (I5)"
 		}
 	case Label:
 		if !here || s.LabelledFor() != "" {
@@ -173,6 +290,10 @@ func silent(s *volume.Observed, p Plan) string {
 	}
 	wanted := s.Selected() && s.Root.Spec.VolumeName == "" && s.Mirrors() || s.Promise != nil && len(s.Placement.Pods) > 0
 	switch foreign := s.Placement.Inside.Namespace != nil && s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID; {
+	case s.SourceAway() && s.Promise == nil && s.PlacedIn() == "":
+		return "" // host_claim reports it
+	case wanted && s.Claim != nil && s.Unlike() && s.Claim.Spec.VolumeName != "" && s.PlacedIn() == member.ClusterID && (s.Promise == nil || s.LabelledFor() == member.ClusterID):
+		return "a copy of something else is not reported (I6)"
 	case wanted && s.PlacedIn() == "id39":
 		return "a claim waits for another member, and nobody reports it (I6)"
 	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
@@ -212,7 +333,7 @@ func TestEveryClaim(t *testing.T) {
 }
 
 func describeClaim(s *volume.Observed) string {
-	text := fmt.Sprintf("root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t", s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
+	text := fmt.Sprintf("source %v from %+v; root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t", s.Root.Spec.DataSourceRef, s.Placement.From, s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
 		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed)
 	if s.Promise != nil {
 		text += fmt.Sprintf("; promise labels %v annotations %v", s.Promise.Labels, s.Promise.Annotations)

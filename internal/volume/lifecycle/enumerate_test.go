@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -185,6 +186,22 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	return s
 }
 
+// withSource is an observation in which the root has a data source: 1, the leaf claim too; 2, the
+// leaf claim has none.
+func withSource(s *volume.Observed, which int) *volume.Observed {
+	if which == 0 || s.Root == nil {
+		return s
+	}
+	source := &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+	s.Root = s.Root.DeepCopy()
+	s.Root.Spec.DataSource = source
+	if which == 1 && s.Claim != nil {
+		s.Claim = s.Claim.DeepCopy()
+		s.Claim.Spec.DataSource = source
+	}
+	return s
+}
+
 // hostPV represents the leaf PV.
 var hostPV = func() *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
@@ -205,6 +222,10 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 
 // wrong says what a plan must not be.
 func wrong(s *volume.Observed, p Plan) string {
+	if (p.Step == Stamp || p.Step == CreateHost || p.Step == Fulfil) && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == "" &&
+		s.Claim != nil && !datasource.Same(s.Root, s.Claim) {
+		return "a claim with a data source gets an empty disk"
+	}
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
 	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
 		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
@@ -303,7 +324,7 @@ func waits(s *volume.Observed) bool {
 // reason, nor leaves the user without one.
 func TestEveryCombination(t *testing.T) {
 	roots, hosts, claims, leaves := roots(), hosts(), leafClaims(), leaves()
-	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2
+	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2 * 3
 	stride := 1
 	if !*all {
 		stride = total/sample | 1
@@ -328,7 +349,9 @@ func TestEveryCombination(t *testing.T) {
 				if earlier && (host == nil || leaf == nil) {
 					continue // as without
 				}
+				sourced := next(3)
 				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, next(2) == 1)
+				s = withSource(s, sourced)
 				seen.Add(1)
 				p := Next(s)
 				counted[p.Step]++

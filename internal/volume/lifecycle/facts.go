@@ -180,11 +180,22 @@ var (
 	unadoptable = fact{"the claim may not have it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil }}
 )
 
+// Facts of the data source of a claim that has no volume in the member.
+var (
+	pinned        = fact{"a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).Pinned}
+	sourceAway    = fact{"its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway}
+	sourceRefused = fact{"the member cannot create it from its data source", "", func(s *volume.Observed) bool { return s.ReportSource() != nil }}
+	sourceLost    = fact{"its data source is gone from the member", "", (*volume.Observed).SourceLost}
+	unlike        = fact{"leaf claim not created from the claim's data source", "", (*volume.Observed).Unlike}
+	apart         = fact{"its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart}
+	unrecordedYet = fact{"where its data source is, is not recorded", "", (*volume.Observed).SourceUnrecorded}
+)
+
 // Facts of a claim that is bound to a promise without a disk, or is to be.
 var (
 	unobserved        = fact{"it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved}
 	ofPromises        = fact{"class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) }}
-	unpromisable      = fact{"nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root) != nil }}
+	unpromisable      = fact{"nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil }}
 	diskless          = fact{"bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil }}
 	promiseLost       = fact{"its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost }}
 	ownPromise        = fact{"it names its own promise", "", (*volume.Observed).OwnPromise}

@@ -13,6 +13,7 @@ var promises = []section{
 		{phase: Unpromised, when: []fact{rootDeleting}, owner: Promise, until: "the claim is gone"},
 		{phase: Unpromised, when: []fact{not(ofPromises)}, owner: Promise, until: "the class is one of Xylem's, of promise mode"},
 		{phase: Unpromised, when: []fact{unpromisable}, owner: Promise, until: "the claim is re-created: host_claim reports why"},
+		{phase: Unpromised, when: []fact{unrecordedYet}, owner: Promise, until: "source records where its data source is: host_claim reports why not"},
 		{phase: Unpromised, step: CreatePromise, owner: Promise},
 	}},
 	{title: "An admin abandons the promise, and host_volume has not yet taken it from its member", when: []fact{alone, diskless, givenUp}, rows: []row{
@@ -26,6 +27,7 @@ var promises = []section{
 		{phase: Promised, owner: RootPVC, until: "a Pod of the claim is bound to this member's node"},
 	}},
 	{title: "The claim of a promise without a disk, placed nowhere", when: []fact{alone, diskless, not(placed)}, rows: slices.Concat([]row{
+		{phase: Promised, when: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, owner: RootPVC, reason: awaySources, report: (*volume.Observed).ReportSourceAway, until: "the data source is ready here, or the Pod goes"},
 		{phase: Placing, when: []fact{podHere, not(rootDeleting)}, step: Place, owner: RootPVC},
 	}, unrecorded(kept), []row{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
@@ -40,12 +42,16 @@ var promises = []section{
 		{phase: Unplacing, when: []fact{not(labelledHere)}, step: Unplace, owner: RootPVC},
 	}},
 	{title: "A Pod waits for the disk of a promise, which this member is to provision", when: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, rows: []row{
+		{phase: Placing, when: []fact{sourceAway}, owner: RootPVC, reason: awaySources, report: (*volume.Observed).ReportSourceAway, until: "the data source is ready, or the claim goes"},
 		{phase: Placing, when: []fact{refused}, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff, " + refusals, report: (*volume.Observed).ReportRefused, until: "what refuses it changes"},
+		{phase: Placing, when: []fact{sourceRefused}, owner: RootPVC, reason: sources, report: (*volume.Observed).ReportSource, until: "its data source changes, or the claim goes"},
 		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
 		{phase: Placing, step: CreateClaim, owner: RootPVC},
 	}},
 	{title: "The claim of a promise without a disk, which this member has", when: []fact{alone, diskless}, rows: []row{
 		{phase: Unplacing, when: []fact{not(hasClaim)}, step: Unlabel, owner: RootPVC},
+		{phase: Withdrawing, when: []fact{claimUnbound, sourceLost}, step: Withdraw, owner: RootPVC},
+		{phase: Mismatched, when: []fact{unlike}, owner: RootPVC, reason: v1alpha1.ReasonSourceMismatch, report: (*volume.Observed).ReportUnlike, until: "the claim is gone"},
 		{phase: Lost, when: []fact{not(claimUnbound), vanished}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost, report: (*volume.Observed).ReportVanished, until: "the leaf claim is gone, or its volume is back"},
 		{phase: Provisioned, when: []fact{not(claimUnbound), not(provisionedDeleting)}, owner: RootPVC, until: "leaf_pv fulfils the promise"},
 		{phase: Withdrawing, when: []fact{claimUnbound, not(podHere)}, step: Withdraw, owner: RootPVC},

@@ -100,7 +100,7 @@ var steps = []struct {
 	{Unselect, "remove the selected node, so that the scheduler selects again", Needs{}},
 	{Label, "label the promise for this member, with the Pod that its disk is for", Needs{}},
 	{Unlabel, "remove the labels: nothing of the claim is left in the member", proofs("LivePodsOfClaim", "LeafClaimGone")},
-	{CreateClaim, "create the leaf claim; for a volume that exists, with its name", proofs("PlacedHere", "Promised")},
+	{CreateClaim, "create the leaf claim; for a volume that exists, with its name", proofs("PlacedHere", "Promised", "SourceHere")},
 	{Withdraw, "delete a leaf claim that has no volume", evidence("Withdrawing", "LivePodsOfClaim", "RootGone", "RootUnchanged", "NothingMade", "MemberCurrent")},
 	{Touch, "have the member's PV controller look at the leaf claim again", Needs{}},
 	{Grow, "raise the leaf claim's request", Needs{}},

@@ -79,6 +79,9 @@ var volumes = []section{
 	{title: "Its host PV has ended, and the cache still has its claim", when: []fact{own, ended}, rows: []row{
 		{phase: Ending, owner: RootPV, until: "the cache shows that the claim is gone"},
 	}},
+	{title: "It is not a copy of its claim's data source, and its claim has no volume yet", when: []fact{ours, not(mirrored), held, unlike}, rows: []row{
+		{phase: Mismatched, owner: RootPVC, until: "the claim goes: root_pvc reports it"},
+	}},
 	{title: "Its claim is to have it: it is held, and mirrored", when: []fact{ours}, rows: []row{
 		{phase: Reusing, when: []fact{not(releasing), not(held), stamped, not(leafRetain)}, step: SetRetain, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, step: Fulfil, owner: LeafPV},

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -84,6 +85,9 @@ func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *co
 		if claim == nil || claim.UID == s.Root.UID {
 			continue
 		}
+		if o.apart(claim) {
+			c.Apart = name
+		}
 		other, err := o.leafClaim(ctx, claim)
 		if err != nil {
 			return c, err
@@ -94,6 +98,17 @@ func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *co
 		c.Problem = ofThisClaim(report.ConsumerProblem(pod, leaf, o.Member), others)
 	}
 	return c, nil
+}
+
+// apart reports whether an unbound claim is not to be created here, as far as is known: where its
+// data source is, is not recorded yet, or the source is elsewhere.
+func (o ClaimObserver) apart(claim *corev1.PersistentVolumeClaim) bool {
+	source, has := datasource.Of(claim)
+	if !has || !source.Placed() || claim.Spec.VolumeName != "" {
+		return false
+	}
+	record, recorded := datasource.RecordOf(claim)
+	return !recorded || record.ClusterID != o.ClusterID
 }
 
 // leafClaim is a claim in the member and its class there; either may be nil.

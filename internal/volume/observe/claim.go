@@ -124,7 +124,7 @@ func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
 	if c.Root == nil {
 		return nil
 	}
-	for _, look := range []func(context.Context, *Claim) error{o.observeVolume, o.observeRegistration, o.observeMember, o.observeAttempt} {
+	for _, look := range []func(context.Context, *Claim) error{o.observeVolume, o.observeRegistration, o.observeMember, o.observeSource, o.observeAttempt} {
 		if err := look(ctx, c); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -24,6 +25,11 @@ type Observer struct {
 	proof.Prover
 	// Rules of the member's registration. OfLeaf and OfClaim need them.
 	Rules placement.Rules
+	// HostSnapshots: the host serves snapshots. LeafSnapshots reads those of the member; nil if
+	// it cannot, and SnapshotProblem says why.
+	HostSnapshots   bool
+	LeafSnapshots   client.Reader
+	SnapshotProblem *mirror.Refusal
 }
 
 // OfHost returns the observation of the volume that a host PV represents, or of this member's
@@ -313,6 +319,9 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 			s.Host, s.Earlier = pv, nil
 		}
 		return s.Host != nil
+	}
+	if err := o.observeNamesake(ctx, s); err != nil {
+		return err
 	}
 	promise, err := index.PromiseOf(ctx, o.Host, s.Origin.UID)
 	if err != nil || found(promise) {

@@ -16,6 +16,7 @@ const (
 	volumeObserve  = "internal/volume/observe/observe.go"
 	volumeChange   = "internal/volume/change.go"
 	volumeClaim    = "internal/volume/claim.go"
+	volumeSource   = "internal/volume/source.go"
 	claimTable     = "internal/volume/lifecycle/claims.go"
 	mirrorVolume   = "internal/mirror/hostpv/volume.go"
 	mirrorClaim    = "internal/mirror/pvc/claim.go"
@@ -144,7 +145,7 @@ func others() []Mutation {
 		},
 		{
 			Name: "drops-data-source", Class: "snapshots and data sources are dropped: the disk is empty",
-			Edits:    []Edit{{mirrorClaim, "len(refused) > 0 {", "false && len(refused) > 0 {"}},
+			Edits:    []Edit{dropsSource},
 			Scenario: "data-source", Caught: []string{"I6"},
 		},
 		{

@@ -6,7 +6,42 @@ import "slices"
 // named, and those of All that it can show.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
-	return slices.Concat(modelled(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
+	return slices.Concat(modelled(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
+}
+
+// dropsSource creates leaf claims without the data source of their roots.
+var dropsSource = Edit{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.DataSource, leaf.Spec.DataSourceRef = nil, nil"}
+
+// ofClones are defects of claims with a data source.
+func ofClones() []Mutation {
+	return []Mutation{
+		{
+			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks notices", Check: "TestClones",
+			Edits: []Edit{
+				dropsSource,
+				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, tried) {", "if true {"},
+				{volumeTable, "not(mirrored), held, unlike}", "not(mirrored), held, unlike, mirrored}"},
+			},
+			Caught: []string{"empty disk"},
+		},
+		{
+			Name: "copies-successor", Class: "a claim is created from another one that has its source's name by then", Check: "TestClones",
+			Edits: []Edit{
+				{"internal/placement/source.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
+				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
+				{"internal/proof/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
+			},
+			Caught: []string{"another one's data"},
+		},
+		{
+			Name: "copies-successor-late", Class: "the same, after the leaf claim was created", Check: "TestClones",
+			Edits: []Edit{
+				{volumeSource, "	return was != \"\" && (from.Claim", "	return was == \"never\" && (from.Claim"},
+				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
+			},
+			Caught: []string{"another one's data"},
+		},
+	}
 }
 
 func modelled() []Mutation {

@@ -49,7 +49,7 @@ func conflicts() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "data-source", About: "a claim asks for a copy of another, which no member can make: the user is told, nothing is made",
+			Name: "data-source", About: "a claim is created from another: in its member, with its data, once",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				err := w.createClaim(ctx, slow, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
@@ -61,7 +61,7 @@ func conflicts() []Scenario {
 				return w.createPod(ctx, slow, slow, rig.NodeOne)
 			},
 			Settled: func(ctx context.Context, w *World) error {
-				return errors.Join(w.refusedFor(ctx, slow, "DataSourceUnsupported"), gone[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), slow), w.disks(rig.One, slow, 0))
+				return errors.Join(w.running(ctx, slow), w.disks(rig.One, slow, 1), w.copied(rig.One, data, slow))
 			},
 		},
 		{

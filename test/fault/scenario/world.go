@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -241,6 +242,21 @@ func (w *World) disks(member, claim string, want int) error {
 	}
 	if live := book.ForClaim(w.Namespace, claim).LiveIDs(); len(live) != want {
 		return fmt.Errorf("%s has the disks %v of claim %s, not %d", member, live, claim, want)
+	}
+	return nil
+}
+
+// copied: all disks that a member's driver created for a claim were filled from another's.
+func (w *World) copied(member, source, claim string) error {
+	book, err := w.Member(member).Ledger()
+	if err != nil {
+		return err
+	}
+	sources := book.ForClaim(w.Namespace, source).LiveIDs()
+	for id, disk := range book.ForClaim(w.Namespace, claim).Live() {
+		if !slices.Contains(sources, disk.Source) {
+			return fmt.Errorf("%s has disk %s of claim %s, which was filled from %q, and not from a disk of claim %s (%v)", member, id, claim, disk.Source, source, sources)
+		}
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ var _ = Describe("A tenant of the host wants", func() {
 			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
 		}))).To(Succeed())
 		Expect(a.api.Create(ctx, a.pod("like", nodeOne, []string{"like"}))).To(Succeed())
-		a.told(ctx, a.claim("like"), "DataSourceUnsupported", "dataSource")
+		a.told(ctx, a.claim("like"), "SourceNotReady", `claim "data"`)
 		hasNoLeaf(ctx, a, "like")
 		// Clusters without the feature drop such a reference, which leaves an empty
 		// claim: whatever comes of it, nothing of the victim's is in it.

@@ -120,18 +120,18 @@ var _ = Describe("config/samples", func() {
 		Expect(admin.Get(ctx, client.ObjectKey{Name: "cluster38"}, &r)).To(Succeed())
 		Expect(r.NodeName()).To(Equal("kosmos-cluster38"))
 
-		By("getting the claims of the StatefulSet's replicas")
+		By("getting the claims, those of the StatefulSet's replicas too")
 		Eventually(ctx, func(g Gomega) {
 			var claims corev1.PersistentVolumeClaimList
 			g.Expect(admin.List(ctx, &claims, client.InNamespace("test-new"))).To(Succeed())
-			g.Expect(claims.Items).To(HaveLen(3))
+			g.Expect(claims.Items).To(HaveLen(4))
 		}).Should(Succeed())
 
 		By("having no plain node take their Pods")
 		Eventually(ctx, func(g Gomega) {
 			var pods corev1.PodList
 			g.Expect(admin.List(ctx, &pods, client.InNamespace("test-new"))).To(Succeed())
-			g.Expect(pods.Items).To(HaveLen(3))
+			g.Expect(pods.Items).To(HaveLen(4))
 			for _, p := range pods.Items {
 				g.Expect(p.Spec.NodeName).To(BeEmpty())
 				g.Expect(p.Status.Conditions).To(ContainElement(And(

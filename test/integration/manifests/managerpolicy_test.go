@@ -229,6 +229,10 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("the node of another provisioner's claim", mayNot, whole, here(annotate("volume.kubernetes.io/storage-provisioner", "ebs.csi.aws.com")),
 			annotate("volume.kubernetes.io/selected-node", "some-node")),
 		entry("the node of a claim that no provisioner has", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("the node of a claim with a data source", may, whole, here(copying), toSource("some-node", "some-node")),
+		entry("the same, without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
+		entry("the same, and another node than it records", mayNot, whole, here(copying), toSource("some-node", "another-node")),
+		entry("the same, without the record of the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
 		entry("a claim's node, which is taken off", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
 		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
 		entry("the same, taken off", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
@@ -321,4 +325,18 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 func ready(o client.Object) {
 	n := o.(*corev1.Node)
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+}
+
+// copying: the claim has a data source.
+func copying(o client.Object) {
+	o.(*corev1.PersistentVolumeClaim).Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+}
+
+// toSource is what the controller source writes.
+func toSource(selected, steered string) func(client.Object) {
+	return func(o client.Object) {
+		annotate(v1alpha1.AnnotationSource, "member/uid")(o)
+		annotate(v1alpha1.AnnotationSteeredTo, steered)(o)
+		annotate("volume.kubernetes.io/selected-node", selected)(o)
+	}
 }

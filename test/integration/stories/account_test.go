@@ -228,9 +228,14 @@ var removal = budget{
 }
 
 var _ = Describe("The cost of a volume", Serial, func() {
-	DescribeTable("is not more than budgeted, in requests", func(ctx SpecContext, class string, create, remove budget) {
+	DescribeTable("is not more than budgeted, in requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne) // the namespace is there
+		var options []claimOption
+		if copies {
+			s.golden(ctx, nodeOne)
+			options = append(options, from("golden"))
+		}
 		spend := func(what string, allowed budget, do func(name string), done func(name string)) {
 			GinkgoHelper()
 			s.probed(ctx, 1)
@@ -247,7 +252,7 @@ var _ = Describe("The cost of a volume", Serial, func() {
 		}
 		volumes := map[string]string{}
 		spend("from apply to Running", create, func(name string) {
-			s.claim(ctx, name, ofClass(class))
+			s.claim(ctx, name, append(options, ofClass(class))...)
 			s.pod(ctx, name, using(name), on(nodeOne))
 		}, func(name string) {
 			s.running(ctx, name, nodeOne)
@@ -268,12 +273,17 @@ var _ = Describe("The cost of a volume", Serial, func() {
 			}).Should(BeEmpty())
 		})
 	},
-		Entry("mirrored", classMirror, budget{
+		Entry("mirrored", classMirror, false, budget{
 			"host patch persistentvolumeclaims": 1, "host get persistentvolumeclaims": 1, "member create persistentvolumeclaims": 1,
 			"member patch persistentvolumes": 1, "host create persistentvolumes": 1, "host create events": 1,
 			"host get pods": 1, "member create pods": 1, "host patch pods/status": 2,
 		}, removal, SpecTimeout(storyTime)),
-		Entry("promised", classPromise, budget{
+		Entry("cloned", classMirror, true, budget{
+			"host patch persistentvolumeclaims": 3, "host get persistentvolumeclaims": 2, "host get persistentvolumes": 1, "host create persistentvolumes": 1,
+			"member create persistentvolumeclaims": 2, "member get persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
+			"host create events": 1, "host get pods": 1, "member create pods": 1, "host patch pods/status": 2,
+		}, removal, SpecTimeout(storyTime)),
+		Entry("promised", classPromise, false, budget{
 			"host create persistentvolumes": 1, "host patch persistentvolumes": 2, "host get persistentvolumes": 2,
 			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 2, "host get persistentvolumeclaims": 2,
 			"member create persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
@@ -297,6 +307,7 @@ var writers = map[string]map[string]string{
 		"xylem-leaf-pvc":             `^status/(capacity|allocatedResources|allocatedResourceStatuses|currentVolumeAttributesClassName|modifyVolumeStatus)|^status/conditions/type=(Resizing|FileSystemResizePending|ControllerResizeError|NodeResizeError|ModifyVolumeError|ModifyingVolume)`,
 		"xylem-leaf-pod":             `^metadata/annotations/xylem\.io/tried$`,
 		"xylem-host-claim":           `^metadata/annotations/volume\.kubernetes\.io/selected-node$`,
+		"xylem-source":               `^metadata/annotations/(xylem\.io/(source|steered-to)|volume\.kubernetes\.io/selected-node)$`,
 		"xylem-cluster-registration": `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$`,
 	},
 	"root Pod": {

@@ -78,21 +78,6 @@ var _ = Describe("A claim that no member can provision", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("because it has a data source is rejected, and gets no empty volume", func(ctx SpecContext) {
-		s := begin(ctx)
-		s.claim(ctx, "source")
-		s.pod(ctx, "source", using("source"), on(nodeOne))
-		s.running(ctx, "source")
-		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
-		})
-		s.pod(ctx, "copy", using("copy"), on(nodeOne))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("DataSourceUnsupported", "dataSource"))
-		s.noted(ctx, "PersistentVolumeClaim", "copy", "DataSourceUnsupported")
-		s.barrier(ctx, nodeOne)
-		Expect(s.book(one, "copy").Calls(ledger.CreateVolume)).To(BeZero())
-	}, SpecTimeout(storyTime))
-
 	It("because it is bound to a volume that only the host has is reported by the Pod that would use it in a member", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := "by-hand"

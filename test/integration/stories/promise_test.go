@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -302,8 +303,8 @@ var _ = Describe("A promise", func() {
 		Entry("a selector", SpecTimeout(storyTime), "SelectorUnsupported", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "fast"}}
 		}),
-		Entry("a data source", SpecTimeout(storyTime), "DataSourceUnsupported", func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		Entry("a populator's data source", SpecTimeout(storyTime), "DataSourceUnsupported", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "other"}
 		}),
 		Entry("a certain volume", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
 	)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
@@ -302,8 +303,11 @@ func (o Observed) sameCluster(name string) bool {
 }
 
 // elsewhere returns why a claim's volume is no longer requested in this member.
-func (Observed) elsewhere(c Claim) string {
+func (o Observed) elsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
+	if source, has := datasource.Of(c.Root); has && source.Placed() {
+		return fmt.Sprintf("the data source of claim %q is not in member %q", c.Name, o.Member.Registration)
+	}
 	if selected != "" && selected == c.Root.Annotations[v1alpha1.AnnotationSteeredTo] {
 		return fmt.Sprintf("the member could not provision claim %q, and Xylem chose node %q", c.Name, selected)
 	}

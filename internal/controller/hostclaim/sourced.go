@@ -1,0 +1,145 @@
+package hostclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// waitingPod is a Pod that cannot be scheduled, and its claims besides the one that is observed.
+type waitingPod struct {
+	pod    *corev1.Pod
+	others []otherClaim
+}
+
+// otherClaim of a Pod: its volume in the host, if it is bound, or the record of its data source.
+type otherClaim struct {
+	name   string
+	volume *corev1.PersistentVolume
+	record datasource.Record
+}
+
+// waitingPod observes a Pod's other claims.
+func (r *Reconciler) waitingPod(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (waitingPod, error) {
+	w := waitingPod{pod: pod}
+	for _, name := range podspec.ClaimNames(pod) {
+		if name == claim.Name {
+			continue
+		}
+		other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		if err != nil {
+			return w, err
+		}
+		if other == nil {
+			continue
+		}
+		seen := otherClaim{name: name}
+		if seen.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(other.Spec.VolumeName)); err != nil {
+			return w, err
+		}
+		if other.Spec.VolumeName == "" {
+			seen.record, _ = datasource.RecordOf(other)
+		}
+		w.others = append(w.others, seen)
+	}
+	return w, nil
+}
+
+// locate is where the claim's data source is; the zero Location if it has none.
+func (o observed) locate() placement.Location {
+	if o.source == nil {
+		return placement.Location{}
+	}
+	return o.source.Locate(o.claim)
+}
+
+// kind is the claim's data source, for the rules of registrations; nil if it has none.
+func (o observed) kind() *datasource.Source {
+	if o.source == nil {
+		return nil
+	}
+	return &o.source.Of
+}
+
+// bySource reports whether the claim's data source decides which member it goes to, or that it goes
+// nowhere. Once it is placed, root_pvc reports on it.
+func (o observed) bySource() bool {
+	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locate().Refusal != nil)
+}
+
+// sourced reports on a claim that only one member can create: the one that has its data source.
+// The controller source selects that member, so its selection stays here, whatever it is.
+func (o observed) sourced() decision {
+	at := o.locate()
+	if at.Refusal != nil {
+		return say(at.Refusal.Reason, "%s", at.Refusal.Message)
+	}
+	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == at.ClusterID })
+	if i < 0 {
+		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: it is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
+	}
+	m := o.members[i]
+	if lost(m) {
+		return say(v1alpha1.ReasonMemberAway, "member %q, which has %s that the claim is to be created from, is not connected. Xylem goes on when it is back; `kubectl describe clusterregistration %s` shows the cause",
+			m.Registration, o.source.Of, m.Registration)
+	}
+	if answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {
+		reason := answer.Refusal.Reason
+		if reason == v1alpha1.ReasonClassKeepsOff {
+			reason = v1alpha1.ReasonSourceElsewhere
+		}
+		return say(reason, "the claim can only be created in member %q, which has %s: %s", m.Registration, o.source.Of, answer.Refusal.Message)
+	}
+	if _, offered := m.Largest[o.class.Name]; !offered && m.Connected && o.stuck {
+		class, rule := m.ClassFor(o.class)
+		return say(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, and no StorageClass %q (by %s). Create the class there, map another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
+			m.Registration, o.source.Of, class, rule)
+	}
+	return o.podsElsewhere(m)
+}
+
+// podsElsewhere reports that no Pod of the claim can run in the member that has the data source.
+func (o observed) podsElsewhere(m index.Member) decision {
+	if m.Node == nil || len(o.pods) == 0 {
+		return decision{}
+	}
+	var obstacles []string
+	for _, w := range o.pods {
+		why := w.elsewhere(m)
+		if why == "" {
+			return decision{}
+		}
+		obstacles = append(obstacles, fmt.Sprintf("Pod %q cannot run there, because %s", w.pod.Name, why))
+	}
+	return say(v1alpha1.ReasonSourceElsewhere, "the claim can only be created in member %q, which has %s: %s. Change the Pod, or use a source in another member",
+		m.Registration, o.source.Of, some(obstacles, "; "))
+}
+
+// elsewhere is why a Pod cannot run in a member, by its own choice or by its other claims; empty if
+// it can.
+func (w waitingPod) elsewhere(m index.Member) string {
+	if !placement.Selects(w.pod, m.Node) {
+		return "its nodeSelector or node affinity excludes it"
+	}
+	var apart []string
+	for _, other := range w.others {
+		answer := m.Answer(placement.Request{Namespace: w.pod.Namespace, Volume: other.volume})
+		switch {
+		case other.volume != nil && answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere:
+			apart = append(apart, fmt.Sprintf("its claim %q has a volume elsewhere", other.name))
+		case other.record.ClusterID != "" && other.record.ClusterID != m.ClusterID:
+			apart = append(apart, fmt.Sprintf("its claim %q has a data source elsewhere", other.name))
+		}
+	}
+	return strings.Join(apart, ", and ")
+}

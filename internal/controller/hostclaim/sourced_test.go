@@ -1,0 +1,122 @@
+package hostclaim
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// copying: the claim is to be created from claim golden, which is in member b.
+func copying(change ...func(*observed)) func(*observed) {
+	return func(o *observed) {
+		golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "golden", UID: "golden-uid"}}
+		golden.Spec.VolumeName, golden.Status.Phase = "pv-1", corev1.ClaimBound
+		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}
+		leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
+		o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+		o.source = &placement.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
+		o.members = []index.Member{offers("a"), registered("b", connected, withClass, labelled)}
+		for _, c := range change {
+			c(o)
+		}
+		o.source.Of, _ = datasource.Of(o.claim)
+	}
+}
+
+// labelled has a node that Pods can select.
+func labelled(cr *v1alpha1.ClusterRegistration, m *index.Member) {
+	m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Node.Name, Labels: map[string]string{
+		"member": cr.Name, v1alpha1.LabelClusterID: cr.Status.ClusterID}}}
+}
+
+// waits: a Pod cannot be scheduled, which selects a member, if one is named, and has other claims.
+func waits(name, member string, others ...otherClaim) func(*observed) {
+	return func(o *observed) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		if member != "" {
+			pod.Spec.NodeSelector = map[string]string{"member": member}
+		}
+		o.stuck = true
+		o.pods = append(o.pods, waitingPod{pod, others})
+	}
+}
+
+// volumeIn is a volume that a claim is bound to.
+func volumeIn(cluster string) *corev1.PersistentVolume {
+	claim := &corev1.PersistentVolumeClaim{}
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-9", UID: "leaf-9"}}
+	return hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: cluster})
+}
+
+// A claim with a data source is reported on where the member that has the source cannot create it. Its
+// selection is the controller source's, whatever it is.
+func TestSourced(t *testing.T) {
+	inB := func(change ...func(*v1alpha1.ClusterRegistration, *index.Member)) func(*observed) {
+		return func(o *observed) { o.members[1] = registered("b", change...) }
+	}
+	placed := func(o *observed) {
+		metav1.SetMetaDataAnnotation(&o.claim.ObjectMeta, v1alpha1.AnnotationPlacedIn, "id-b")
+	}
+	ofImage := func(o *observed) {
+		o.claim.Spec.DataSource = nil
+		o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
+	}
+	gone := func(o *observed) { o.source.Claim = nil }
+	for name, tc := range map[string]struct {
+		observed observed
+		reason   string
+		says     []string
+	}{
+		"ready":                                {observed: seen(copying())},
+		"another node is selected":             {observed: seen(copying(), selected(virtual))},
+		"a node of the host is selected":       {observed: seen(copying(), selected(plain))},
+		"a node is selected that is gone":      {observed: seen(copying(), selected(missing))},
+		"not there":                            {observed: seen(copying(gone)), reason: v1alpha1.ReasonSourceNotReady, says: []string{`claim "golden"`}},
+		"not there, a host's node is selected": {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
+		"not there, and placed: root_pvc's":    {observed: seen(copying(gone), placed)},
+		"its member is not registered":         {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
+		"its member is not connected":          {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "goes on"}},
+		"its member is being connected":        {observed: seen(copying(inB(connecting)))},
+		"its member does not admit it":         {observed: seen(copying(inB(connected, withClass, refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`only be created in member "b"`}},
+		"the class excludes its member":        {observed: seen(copying(inB(connected, withClass, inZone("z2"))), onlyIn("z1")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{"allowedTopologies"}},
+		"its member lacks the class":           {observed: seen(copying(inB(connected, mapped)), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`no StorageClass "gp3"`}},
+		"a Pod waits":                          {observed: seen(copying(), waits("app", ""))},
+		"a Pod selects its member":             {observed: seen(copying(), waits("app", "b"))},
+		"a Pod selects another member":         {observed: seen(copying(), waits("app", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`member "b"`, `Pod "app"`, "nodeSelector"}},
+		"one of two Pods does":                 {observed: seen(copying(), waits("app", "a"), waits("web", ""))},
+		"both do":                              {observed: seen(copying(), waits("app", "a"), waits("web", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`Pod "app"`, `Pod "web"`}},
+		"its Pod has a volume there":           {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-b")}))},
+		"its Pod has a volume elsewhere":       {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-a")})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a volume elsewhere`}},
+		"its Pod has a source elsewhere":       {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.Record{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a data source elsewhere`}},
+		"of a class that binds at once":        {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
+		"a promise, ready":                     {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
+		"a promise, not there":                 {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
+		"a populator's, which nobody lists":    {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
+		"a populator's, in another namespace":  {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
+		"a claim's, in another namespace": {observed: seen(copying(func(o *observed) {
+			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "golden", Namespace: ptr.To("victim")}
+		})), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(tc.observed)
+			if got.reason != tc.reason || got.unselect {
+				t.Errorf("decided %+v, want reason %q, and no selection removed", got, tc.reason)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(got.note, part) {
+					t.Errorf("note %q lacks %q", got.note, part)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package source
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// Name of the controller.
+	Name  = "source"
+	actor = guarded.Actor("source")
+
+	// workers: a request is a few reads of the cache, and a write at most.
+	workers = 4
+)
+
+// Reconciler selects the member for claims with a data source.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Namespace of the CSIStorageCapacities: the manager's.
+	Namespace string
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
+
+	root *guarded.Root
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=list;watch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.PersistentVolumeClaim{}, route.Handler(r.ofClaim)).
+		Watches(&corev1.PersistentVolume{}, route.Handler(r.ofVolume)).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.Handler(r.ofSnapshot))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.Handler(r.ofSnapshot))).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(never))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
+		WithEventFilter(route.Changed()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile selects the member for one claim.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(o)
+	if !d.write {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, r.annotate(ctx, o.claim, d)
+}
+
+// annotate writes the selection and the record.
+func (r *Reconciler) annotate(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
+	after := claim.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	switch {
+	case d.remove:
+		delete(after.Annotations, route.AnnSelectedNode)
+		delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
+	case d.node != "":
+		after.Annotations[route.AnnSelectedNode] = d.node
+		after.Annotations[v1alpha1.AnnotationSteeredTo] = d.node
+	}
+	if d.record != nil {
+		after.Annotations[v1alpha1.AnnotationSource] = d.record.Annotation()
+	}
+	return r.root.AnnotateClaim(ctx, actor, claim, after)
+}
+
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	var o observed
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	if err != nil || claim == nil || !concerns(claim) {
+		return o, err
+	}
+	o.claim = claim
+	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim))); err != nil || !hostclass.Own(o.class) {
+		return o, err
+	}
+	if o.source, err = index.Source(ctx, r.Client, r.Snapshots.Cache() != nil, claim); err != nil {
+		return o, err
+	}
+	if o.members, err = index.Registered(ctx, r.Client, r.Namespace); err != nil {
+		return o, err
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Client, key)
+	for i := range pods {
+		if pods[i].Spec.NodeName == "" && pods[i].DeletionTimestamp == nil {
+			o.pods = append(o.pods, pods[i])
+		}
+	}
+	return o, err
+}
+
+// concerns reports whether a claim has a data source and no volume.
+func concerns(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
+}
+
+// ofClaim enqueues a claim with a data source, and those that are created from a claim.
+func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil
+	}
+	requests := r.clones(ctx, client.ObjectKeyFromObject(claim))
+	if concerns(claim) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
+	}
+	return requests
+}
+
+// ofVolume enqueues the claims that are created from the claim that a volume is for.
+func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName && !hostpv.IsPromise(pv) {
+		return nil
+	}
+	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+}
+
+// ofSnapshot enqueues the claims that are created from a VolumeSnapshot, or from that of a content.
+func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
+	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
+	return route.RequestsFor(ctx, claims, err, concerns)
+}
+
+func (r *Reconciler) clones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
+	claims, err := index.ClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimKey(source.Name))
+	return route.RequestsFor(ctx, claims, err, concerns)
+}
+
+func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconcile.Request {
+	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
+	return route.RequestsFor(ctx, claims, err, concerns)
+}
+
+// never: Nodes count when they come and go.
+func never(_, _ client.Object) bool { return false }
+
+// all enqueues the claims that wait for a member.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	claims, err := index.Waiting(ctx, r.Client)
+	return route.RequestsFor(ctx, claims, err, concerns)
+}

@@ -1,0 +1,128 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// observed is the input of decide. A nil field means that the object does not exist.
+type observed struct {
+	claim   *corev1.PersistentVolumeClaim
+	class   *storagev1.StorageClass
+	source  *placement.Source
+	members []index.Member
+	// pods use the claim and have no node.
+	pods []corev1.Pod
+}
+
+// decision is which annotations the claim is to have. The zero decision writes nothing.
+type decision struct {
+	write bool
+	// node that is selected; empty leaves the selection as it is, or removes it.
+	node   string
+	remove bool
+	record *datasource.Record
+}
+
+func decide(o observed) decision {
+	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostclass.Own(o.class) {
+		return decision{}
+	}
+	class, err := hostclass.Read(o.class)
+	if err != nil || o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
+		return decision{} // host_claim reports why, or root_pvc has begun
+	}
+	at := o.source.Locate(o.claim)
+	switch {
+	case class.Provisioning == v1alpha1.ProvisioningPromise:
+		if at.ClusterID == "" || hostpv.PromiseRefusal(o.claim, o.class) != nil || o.recorded(at.Record) {
+			return decision{}
+		}
+		return decision{write: true, record: &at.Record}
+	case ptr.Deref(o.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
+		return decision{}
+	case !o.source.Of.Placed():
+		return o.populated()
+	case at.ClusterID == "":
+		return o.unregistered()
+	}
+	return o.follow(at.Record)
+}
+
+// follow selects the member that has the source.
+func (o observed) follow(record datasource.Record) decision {
+	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
+	if i < 0 {
+		return o.unregistered()
+	}
+	node := o.members[i].NodeName
+	if o.recorded(record) && o.selected() == node && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node {
+		return decision{}
+	}
+	return decision{write: true, node: node, record: &record}
+}
+
+// unregistered removes the selection of a node that source made, if no registration has it any
+// more: the scheduler could never use it.
+func (o observed) unregistered() decision {
+	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
+	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {
+		return decision{}
+	}
+	return decision{write: true, remove: true}
+}
+
+// populated moves a claim whose source only populators know, if the scheduler chose a member that
+// has none for it and another has.
+func (o observed) populated() decision {
+	var chosen *index.Member
+	var able []index.Member
+	for i := range o.members {
+		m := &o.members[i]
+		if m.NodeName == o.selected() {
+			chosen = m
+		}
+		if m.Node != nil && o.suits(*m) {
+			able = append(able, *m)
+		}
+	}
+	if chosen == nil || len(able) == 0 || o.suits(*chosen) {
+		return decision{}
+	}
+	slices.SortFunc(able, func(a, b index.Member) int {
+		return cmp.Or(cmp.Compare(runs(b, o.pods), runs(a, o.pods)), cmp.Compare(a.Registration, b.Registration))
+	})
+	return decision{write: true, node: able[0].NodeName}
+}
+
+// suits reports whether the registration of a member lists the source's kind, and admits the claim.
+func (o observed) suits(m index.Member) bool {
+	return m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
+}
+
+// runs is 1 if the scheduler may place the Pods on the member's node.
+func runs(m index.Member, pods []corev1.Pod) int {
+	if m.Connected && m.MayRun(pods...) {
+		return 1
+	}
+	return 0
+}
+
+func (o observed) selected() string { return o.claim.Annotations[route.AnnSelectedNode] }
+
+func (o observed) recorded(record datasource.Record) bool {
+	has, ok := datasource.RecordOf(o.claim)
+	return ok && has == record
+}

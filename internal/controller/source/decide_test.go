@@ -1,0 +1,136 @@
+package source
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// seen is a new claim that is to be created from claim golden, which is in member b.
+func seen(change ...func(*observed)) observed {
+	golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "golden-uid"}}
+	golden.Spec.VolumeName, golden.Status.Phase = "pv-1", corev1.ClaimBound
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
+	o := observed{
+		claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{}}},
+		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
+			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
+		source:  &placement.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
+		members: []index.Member{member("a"), member("b"), member("c", image)},
+	}
+	o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+	for _, c := range change {
+		c(&o)
+	}
+	o.source.Of, _ = datasource.Of(o.claim)
+	return o
+}
+
+func member(name string, change ...func(*v1alpha1.ClusterRegistration)) index.Member {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
+	for _, c := range change {
+		c(cr)
+	}
+	return index.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: index.Connection{Connected: true}}
+}
+
+// image lists a kind that a populator knows.
+func image(cr *v1alpha1.ClusterRegistration) {
+	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
+}
+
+func ofImage(o *observed) {
+	o.claim.Spec.DataSource = nil
+	o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
+	o.source.Claim, o.source.Volume = nil, nil
+}
+
+func annotated(pairs ...string) func(*observed) {
+	return func(o *observed) {
+		for i := 0; i < len(pairs); i += 2 {
+			o.claim.Annotations[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func selected(node string) func(*observed) { return annotated(route.AnnSelectedNode, node) }
+
+func steered(node string) func(*observed) {
+	return annotated(route.AnnSelectedNode, node, v1alpha1.AnnotationSteeredTo, node, v1alpha1.AnnotationSource, "id-b/golden-uid")
+}
+
+func promises(o *observed) {
+	o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
+}
+
+func without(name string) func(*observed) {
+	return func(o *observed) {
+		var left []index.Member
+		for _, m := range o.members {
+			if m.Registration != name {
+				left = append(left, m)
+			}
+		}
+		o.members = left
+	}
+}
+
+func TestDecide(t *testing.T) {
+	record := &datasource.Record{ClusterID: "id-b", UID: "golden-uid"}
+	goes := decision{write: true, node: "node-b", record: record}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     decision
+	}{
+		"before any Pod":                         {seen(), goes},
+		"the scheduler chose another member":     {seen(selected("node-a")), goes},
+		"the scheduler chose a node of the host": {seen(selected("worker-1")), goes},
+		"the scheduler chose it: recorded":       {seen(selected("node-b")), goes},
+		"selected and recorded":                  {seen(steered("node-b")), decision{}},
+		"somebody else selected again":           {seen(steered("node-b"), selected("node-a")), goes},
+		"its member is not connected":            {seen(func(o *observed) { o.members[1].Connection = index.Connection{} }), goes},
+		"its member has no node":                 {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
+		"its member is not registered":           {seen(without("b")), decision{}},
+		"its member was deregistered":            {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},
+		"its source is gone since":               {seen(steered("node-b"), func(o *observed) { o.source.Claim = nil }), decision{}},
+		"its source was re-created elsewhere":    {seen(steered("node-a"), func(o *observed) { o.source.Claim.UID = "newer" }), decision{}},
+		"its source is not bound":                {seen(selected("node-a"), func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
+		"placed already":                         {seen(annotated(v1alpha1.AnnotationPlacedIn, "id-b")), decision{}},
+		"bound":                                  {seen(func(o *observed) { o.claim.Spec.VolumeName = "pv-2" }), decision{}},
+		"being deleted":                          {seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} }), decision{}},
+		"of another's class":                     {seen(func(o *observed) { o.class.Provisioner = "host.example.com" }), decision{}},
+		"of a class that binds at once":          {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), decision{}},
+		"of an invalid class":                    {seen(func(o *observed) { o.class.Parameters = map[string]string{"xylem.io/nonsense": "x"} }), decision{}},
+
+		"a promise: recorded":                          {seen(promises), decision{write: true, record: record}},
+		"a promise, recorded already":                  {seen(promises, annotated(v1alpha1.AnnotationSource, "id-b/golden-uid")), decision{}},
+		"a promise whose source is not ready":          {seen(promises, func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
+		"a promise that goes with its last Pod: never": {seen(promises, func(o *observed) { o.class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused }), decision{}},
+
+		"a populator's, nobody chose yet":         {seen(ofImage), decision{}},
+		"a populator's, a member that has it":     {seen(ofImage, selected("node-c")), decision{}},
+		"a populator's, a member that has it not": {seen(ofImage, selected("node-a")), decision{write: true, node: "node-c"}},
+		"a populator's, no member has it":         {seen(ofImage, selected("node-a"), without("c")), decision{}},
+		"a populator's, a node of the host":       {seen(ofImage, selected("worker-1")), decision{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package index
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// waitingSource is the source of a claim that may still be created from it.
+func waitingSource(claim *corev1.PersistentVolumeClaim) string {
+	source, has := datasource.Of(claim)
+	if !has || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
+		return ""
+	}
+	return source.Key()
+}
+
+// ClaimsFrom are the claims of a namespace that may still be created from a source, by its
+// datasource.Key: they have no volume yet, or a promise.
+func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) ([]corev1.PersistentVolumeClaim, error) {
+	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsBySource: source})
+}
+
+// Source reads what the host has of the data source of a claim; nil if it has none. snapshots: it
+// serves snapshots.
+func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*placement.Source, error) {
+	of, has := datasource.Of(claim)
+	if !has {
+		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+	}
+	s, key := &placement.Source{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
+	var err error
+	switch {
+	case of.Namespace != "":
+		return s, nil
+	case of.IsClaim():
+		if s.Claim, err = Find[corev1.PersistentVolumeClaim](ctx, r, key); err != nil || s.Claim == nil {
+			return s, err
+		}
+		s.Volume, err = Find[corev1.PersistentVolume](ctx, r, Named(s.Claim.Spec.VolumeName))
+	case of.IsSnapshot() && !snapshots:
+		s.Unserved = true
+	case of.IsSnapshot():
+		if s.Snapshot, err = Find[snapshotv1.VolumeSnapshot](ctx, r, key); err != nil || s.Snapshot == nil {
+			return s, err
+		}
+		s.Content, err = Find[snapshotv1.VolumeSnapshotContent](ctx, r, Named(snapshot.ContentName(s.Snapshot.UID)))
+	}
+	return s, err
+}
+
+// RestoresOf are the claims that may still be created from the VolumeSnapshot of a name.
+func RestoresOf(ctx context.Context, r client.Reader, snapshot types.NamespacedName) ([]corev1.PersistentVolumeClaim, error) {
+	return ClaimsFrom(ctx, r, snapshot.Namespace, datasource.SnapshotKey(snapshot.Name))
+}
+
+// SnapshotNamed is the VolumeSnapshot that a VolumeSnapshot, or a content, is about.
+func SnapshotNamed(obj client.Object) types.NamespacedName {
+	if content, ok := obj.(*snapshotv1.VolumeSnapshotContent); ok {
+		return snapshot.RootOf(content)
+	}
+	return client.ObjectKeyFromObject(obj)
+}

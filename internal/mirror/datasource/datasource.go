@@ -1,0 +1,122 @@
+package datasource
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	claimKind = "PersistentVolumeClaim"
+
+	// SnapshotGroup is the API group of VolumeSnapshots.
+	SnapshotGroup = "snapshot.storage.k8s.io"
+	// SnapshotKind is their kind.
+	SnapshotKind = "VolumeSnapshot"
+)
+
+// Source is what a claim names as its data source.
+type Source struct {
+	Group, Kind string
+	// Namespace, if it names one. Kubernetes has the namespace of the claim otherwise.
+	Namespace string
+	Name      string
+}
+
+// Of is the data source of a claim; false if it has none. The API server keeps dataSource and
+// dataSourceRef alike, and keeps what only populators know in dataSourceRef alone.
+func Of(claim *corev1.PersistentVolumeClaim) (Source, bool) {
+	if ref := claim.Spec.DataSourceRef; ref != nil {
+		return Source{ptr.Deref(ref.APIGroup, ""), ref.Kind, ptr.Deref(ref.Namespace, ""), ref.Name}, true
+	}
+	if ref := claim.Spec.DataSource; ref != nil {
+		return Source{Group: ptr.Deref(ref.APIGroup, ""), Kind: ref.Kind, Name: ref.Name}, true
+	}
+	return Source{}, false
+}
+
+// Has reports whether a claim has a data source.
+func Has(claim *corev1.PersistentVolumeClaim) bool {
+	_, has := Of(claim)
+	return has
+}
+
+// Same reports whether two claims, root and leaf, are to be created from what has the same
+// name in their clusters; or from nothing both.
+func Same(root, leaf *corev1.PersistentVolumeClaim) bool {
+	a, hasA := Of(root)
+	b, hasB := Of(leaf)
+	return hasA == hasB && a == b
+}
+
+// IsClaim reports whether the source is another claim: its volume is to be cloned.
+func (s Source) IsClaim() bool { return s.Group == "" && s.Kind == claimKind }
+
+// IsSnapshot reports whether the source is a snapshot, to be restored.
+func (s Source) IsSnapshot() bool { return s.Group == SnapshotGroup && s.Kind == SnapshotKind }
+
+// Placed reports whether the source is in one member, where the claim has to go. What only
+// populators know may be anywhere.
+func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
+
+// Key is the kind and the name of the source, for an index within one namespace.
+func (s Source) Key() string { return s.GroupKind() + "/" + s.Name }
+
+// ClaimKey is the Key of a claim as a source.
+func ClaimKey(name string) string { return Source{Kind: claimKind, Name: name}.Key() }
+
+// SnapshotKey is the Key of a snapshot as a source.
+func SnapshotKey(name string) string {
+	return Source{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}.Key()
+}
+
+// GroupKind is the kind of the source with its group: Image.example.com.
+func (s Source) GroupKind() string {
+	if s.Group == "" {
+		return s.Kind
+	}
+	return s.Kind + "." + s.Group
+}
+
+// String names the source in messages.
+func (s Source) String() string {
+	name := s.Name
+	if s.Namespace != "" {
+		name = s.Namespace + "/" + name
+	}
+	switch {
+	case s.IsClaim():
+		return fmt.Sprintf("claim %q", name)
+	case s.IsSnapshot():
+		return fmt.Sprintf("snapshot %q", name)
+	}
+	return fmt.Sprintf("%s %q", s.GroupKind(), name)
+}
+
+// Record is what the source of a claim was when Xylem chose the member for it.
+type Record struct {
+	// ClusterID of the member that has the source.
+	ClusterID string
+	// UID of the claim, or of the snapshot, in the host.
+	UID types.UID
+}
+
+// RecordOf a root claim; false if there is none.
+func RecordOf(root *corev1.PersistentVolumeClaim) (Record, bool) {
+	cluster, uid, found := strings.Cut(root.Annotations[v1alpha1.AnnotationSource], "/")
+	return Record{cluster, types.UID(uid)}, found && cluster != "" && uid != ""
+}
+
+// Annotation is the record as a root claim has it.
+func (r Record) Annotation() string { return r.ClusterID + "/" + string(r.UID) }
+
+// OfLeaf is the UID, in the host, of what a leaf claim was to be created from; empty if it does
+// not say so.
+func OfLeaf(leaf *corev1.PersistentVolumeClaim) types.UID {
+	return types.UID(leaf.Annotations[v1alpha1.AnnotationSource])
+}

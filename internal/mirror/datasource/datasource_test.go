@@ -1,0 +1,104 @@
+package datasource
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func TestOf(t *testing.T) {
+	local := func(group *string, kind, name string) *corev1.TypedLocalObjectReference {
+		return &corev1.TypedLocalObjectReference{APIGroup: group, Kind: kind, Name: name}
+	}
+	for name, tc := range map[string]struct {
+		spec   corev1.PersistentVolumeClaimSpec
+		want   Source
+		has    bool
+		placed bool
+		text   string
+	}{
+		"none":              {},
+		"a claim":           {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"an empty group":    {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"a snapshot":        {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, Source{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
+		"without its group": {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, Source{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
+		"a populator's": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}},
+			Source{Group: "example.com", Kind: "Image", Name: "i"}, true, false, `Image.example.com "i"`},
+		"another namespace": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data", Namespace: ptr.To("victim")}},
+			Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "data"}, true, true, `claim "victim/data"`},
+		"both": {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data"), DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}},
+			Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{Spec: tc.spec}
+			got, has := Of(claim)
+			if diff := cmp.Diff(tc.want, got); diff != "" || has != tc.has || Has(claim) != tc.has {
+				t.Errorf("has %t, -want +got:\n%s", has, diff)
+			}
+			if !has {
+				return
+			}
+			if got.Placed() != tc.placed || got.String() != tc.text {
+				t.Errorf("placed %t, %s", got.Placed(), got)
+			}
+		})
+	}
+}
+
+// The API server fills in dataSourceRef: the same source in one field, or in both, is the same.
+// A leaf claim without the root's source is the loss of data that Same is for.
+func TestSame(t *testing.T) {
+	source := &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
+	one := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}}
+	both := one.DeepCopy()
+	both.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
+	other := one.DeepCopy()
+	other.Spec.DataSource.Name = "another"
+	empty := &corev1.PersistentVolumeClaim{}
+	for name, tc := range map[string]struct {
+		root, leaf *corev1.PersistentVolumeClaim
+		want       bool
+	}{
+		"none":         {empty, empty, true},
+		"the same":     {one, both, true},
+		"another":      {one, other, false},
+		"none in leaf": {both, empty, false},
+		"none in root": {empty, both, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Same(tc.root, tc.leaf); got != tc.want {
+				t.Errorf("Same: %t", got)
+			}
+		})
+	}
+}
+
+func TestRecordOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotation string
+		want       Record
+		ok         bool
+	}{
+		"none":        {"", Record{}, false},
+		"whole":       {"id38/u-1", Record{"id38", "u-1"}, true},
+		"no UID":      {"id38/", Record{ClusterID: "id38"}, false},
+		"no cluster":  {"/u-1", Record{UID: "u-1"}, false},
+		"a UID alone": {"u-1", Record{ClusterID: "u-1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSource: tc.annotation}}}
+			got, ok := RecordOf(claim)
+			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
+				t.Errorf("%t, -want +got:\n%s", ok, diff)
+			}
+			if ok && got.Annotation() != tc.annotation {
+				t.Errorf("written as %q", got.Annotation())
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// Source is what the host has of the data source of a claim. Nil is absent.
+type Source struct {
+	// Of is what the claim names.
+	Of datasource.Source
+	// Claim that is to be cloned, and the PV that it is bound to.
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+	// Snapshot that is to be restored, and the content that it is bound to. Unserved: the host
+	// does not serve snapshots.
+	Snapshot *snapshotv1.VolumeSnapshot
+	Content  *snapshotv1.VolumeSnapshotContent
+	Unserved bool
+}
+
+// Location is where the source of a claim is.
+type Location struct {
+	// Record of the member that has it, and of its UID; zero if there is a Refusal, and for
+	// what only populators know, which may be anywhere.
+	datasource.Record
+	// LeafVolume and LeafUID are the leaf PV of a claim that is to be cloned.
+	LeafVolume string
+	LeafUID    types.UID
+	// LeafSnapshot and LeafContent are the UIDs, in the member, of a VolumeSnapshot that is to
+	// be restored and of its content.
+	LeafSnapshot, LeafContent types.UID
+	// Refusal is why the claim cannot be created from it, in any member; nil if it can.
+	Refusal *mirror.Refusal
+}
+
+func refuse(reason, format string, args ...any) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Locate finds the member where a claim can be created from its source, or says why there is
+// none, or none yet. It goes by the host alone.
+func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
+	if s.Of.Namespace != "" {
+		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+			"the claim is to be created from %s: Xylem copies nothing from another namespace. Use a source in the claim's own namespace", s.Of)}
+	}
+	var at Location
+	switch {
+	case s.Of.IsClaim():
+		at = s.locateClaim(claim)
+	case s.Of.IsSnapshot():
+		at = s.locateSnapshot(claim)
+	default:
+		return Location{}
+	}
+	if at.Refusal == nil {
+		at.Refusal = s.moved(claim, at.Record)
+	}
+	if at.Refusal != nil {
+		return Location{Refusal: at.Refusal}
+	}
+	return at
+}
+
+func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
+	record, recorded := datasource.RecordOf(claim)
+	switch from := s.Claim; {
+	case s.Of.Name == claim.Name:
+		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete it and create it from another claim")}
+	case from == nil && recorded:
+		return Location{Refusal: s.gone("was deleted")}
+	case from == nil:
+		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
+	case recorded && from.UID != record.UID:
+		return Location{Refusal: s.gone("was deleted, and another claim has its name now")}
+	case from.DeletionTimestamp != nil:
+		return Location{Refusal: s.gone("is being deleted")}
+	case from.Status.Phase == corev1.ClaimLost:
+		return s.notReady("has lost its volume")
+	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
+		return s.notReady("is not bound yet. If no Pod uses it, create one: its volume is provisioned then")
+	}
+	return s.locateVolume(claim)
+}
+
+// locateVolume finds the volume of the source claim, which is bound.
+func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
+	pv := s.Volume
+	switch {
+	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != s.Claim.UID:
+		return s.notReady("is bound to a volume that the host does not have")
+	case hostpv.IsUnfulfilled(pv):
+		return s.notReady("has no disk yet. Create a Pod that uses it: its disk is provisioned then")
+	case hostpv.Releasing(pv):
+		return s.notReady("has no disk: no Pod uses it, and Xylem is releasing its disk")
+	case hostpv.Abandoned(pv):
+		return Location{Refusal: s.gone("has a volume that an admin has abandoned")}
+	}
+	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
+	if !ours {
+		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+			"the claim is to be created from %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass of that driver, or another source",
+			s.Of, pv.Name, driverOf(pv))}
+	}
+	if mismatch := s.mismatch(claim); mismatch != nil {
+		return Location{Refusal: mismatch}
+	}
+	return Location{Record: datasource.Record{ClusterID: cluster, UID: s.Claim.UID}, LeafVolume: leaf, LeafUID: uid}
+}
+
+// mismatch is what a member's provisioner would reject (external-provisioner, getPVCSource): it
+// compares with what the source requests, and not with its capacity, which may be rounded up.
+func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if wants.Cmp(has) < 0 {
+		return refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, and %s, which it is to be created from, has %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
+			wants.String(), s.Of, has.String())
+	}
+	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+}
+
+func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
+	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
+		return refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, and %s, which it is to be created from, has %s. Delete this claim and create it again with volumeMode %[3]s",
+			wants, s.Of, has)
+	}
+	return nil
+}
+
+// moved reports that the source is in another member than the one that already has the claim, as
+// that of a promise may be whose disk goes with its last Pod.
+func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
+		placed = record.ClusterID // its promise is held to that member
+	}
+	if placed == "" || placed == at.ClusterID {
+		return nil
+	}
+	return refuse(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, and %s, which it is to be created from, is in cluster %q now. Delete this claim and create it again",
+		placed, s.Of, at.ClusterID)
+}
+
+func (s *Source) notReady(format string, args ...any) Location {
+	return Location{Refusal: refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
+}
+
+func (s *Source) gone(what string) *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSourceGone, "%s, which the claim is to be created from, %s: Xylem creates nothing in its place. Delete this claim, and create it again from a source that exists", s.Of, what)
+}
+
+func (s *Source) noun() string {
+	if s.Of.IsSnapshot() {
+		return "snapshot"
+	}
+	return "claim"
+}
+
+func driverOf(pv *corev1.PersistentVolume) string {
+	driver, _ := hostpv.SourceOf(pv)
+	return driver
+}
+
+// refuseSource reports why no volume of the member can be created from a source of that kind.
+func (m Member) refuseSource(source *datasource.Source) *mirror.Refusal {
+	switch {
+	case source == nil:
+		return nil
+	case source.Namespace != "":
+		return (&Source{Of: *source}).Locate(&corev1.PersistentVolumeClaim{}).Refusal
+	case source.Placed(), slices.Contains(m.Rules.sources, source.GroupKind()):
+		return nil
+	}
+	return refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim is to be created from %s, and ClusterRegistration %q does not list that kind. Use a claim or a snapshot as the data source, or have an admin list it in spec.storage.dataSources",
+		source, m.Registration)
+}

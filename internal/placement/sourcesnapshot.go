@@ -1,0 +1,115 @@
+package placement
+
+import (
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// causeLimit in bytes of what a snapshot reports, in a message about a claim.
+const causeLimit = 500
+
+// locateSnapshot finds the member that has a snapshot which is ready.
+func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
+	record, recorded := datasource.RecordOf(claim)
+	switch from := s.Snapshot; {
+	case s.Unserved:
+		return Location{Refusal: refuse(v1alpha1.ReasonSourceNotReady,
+			"the claim is to be created from %s, and the host does not serve snapshots. Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the host", s.Of)}
+	case from == nil && recorded:
+		return Location{Refusal: s.gone("was deleted")}
+	case from == nil:
+		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
+	case recorded && from.UID != record.UID:
+		return Location{Refusal: s.gone("was deleted, and another snapshot has its name now")}
+	case from.DeletionTimestamp != nil && !(recorded && s.held()):
+		return Location{Refusal: s.gone("is being deleted")}
+	}
+	return s.locateContent(claim)
+}
+
+// held reports whether the snapshot-controller keeps a snapshot that is being deleted for the claims
+// which are created from it.
+func (s *Source) held() bool {
+	return s.Content != nil && s.Content.DeletionTimestamp == nil && !mirrorsnapshot.Announced(s.Content)
+}
+
+// locateContent finds the content of the snapshot, in which Xylem keeps where its leaf is.
+func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
+	from, content := s.Snapshot, s.Content
+	if from.Status == nil || from.Status.BoundVolumeSnapshotContentName == nil || content == nil {
+		return s.notTaken(statusError(from.Status))
+	}
+	ref := content.Spec.VolumeSnapshotRef
+	switch {
+	case ref.UID != from.UID || ref.Namespace != from.Namespace || ref.Name != from.Name || content.Name != *from.Status.BoundVolumeSnapshotContentName:
+		return s.notReady("is bound to the VolumeSnapshotContent of another one")
+	case !mirrorsnapshot.Own(content):
+		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+			"the claim is to be created from %s, which is not in a member (driver %q): only a snapshot in a member can be restored there. Use a StorageClass of that driver, or another source", s.Of, content.Spec.Driver)}
+	case mirrorsnapshot.Abandoned(content):
+		return Location{Refusal: s.gone("is one that an admin has abandoned")}
+	}
+	has := mirrorsnapshot.RecordOf(content)
+	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || mirrorsnapshot.PlacedIn(content) == "" {
+		return s.notTaken(contentError(content.Status))
+	}
+	if mismatch := s.snapshotMismatch(claim); mismatch != nil {
+		return Location{Refusal: mismatch}
+	}
+	return Location{
+		Record:       datasource.Record{ClusterID: mirrorsnapshot.PlacedIn(content), UID: from.UID},
+		LeafSnapshot: has.Snapshot, LeafContent: has.Content,
+	}
+}
+
+// notTaken says that the snapshot is not ready, and quotes the cause if its status has one.
+func (s *Source) notTaken(failed *snapshotv1.VolumeSnapshotError) Location {
+	if failed == nil || failed.Message == nil {
+		return s.notReady("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
+	}
+	return s.notReady("is not ready to use: %s", strings.TrimSpace(sanitize.Plain(*failed.Message, causeLimit)))
+}
+
+func statusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {
+	if status == nil {
+		return nil
+	}
+	return status.Error
+}
+
+func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.VolumeSnapshotError {
+	if status == nil {
+		return nil
+	}
+	return status.Error
+}
+
+// snapshotMismatch is what a member's provisioner would reject (external-provisioner,
+// getSnapshotSource, and its check of the volume mode).
+func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], restoreSize(s.Content)
+	if wants.Cmp(least) < 0 {
+		return refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, and %s, which it is to be created from, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
+			wants.String(), s.Of, least.String())
+	}
+	if s.Content.Spec.SourceVolumeMode == nil {
+		return nil
+	}
+	return s.otherMode(claim, *s.Content.Spec.SourceVolumeMode)
+}
+
+// restoreSize is the least size of a volume that is restored from a snapshot; zero if its driver
+// does not say.
+func restoreSize(content *snapshotv1.VolumeSnapshotContent) resource.Quantity {
+	return *resource.NewQuantity(ptr.Deref(content.Status.RestoreSize, 0), resource.BinarySI)
+}

@@ -1,0 +1,114 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// restoreOf is a claim that is to be created from snapshot golden, and what the host has of that.
+func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
+	claim, _ := copyOf()
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
+	s := &Source{
+		Snapshot: &snapshotv1.VolumeSnapshot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "snap-1"},
+			Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To("snapcontent-snap-1")},
+		},
+		Content: &snapshotv1.VolumeSnapshotContent{
+			ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-snap-1", Annotations: map[string]string{
+				v1alpha1.AnnotationPlacedIn: "id38", v1alpha1.AnnotationLeafSnapshotUID: "leaf-snap-1", v1alpha1.AttributeLeafUID: "leaf-content-1",
+			}},
+			Spec: snapshotv1.VolumeSnapshotContentSpec{
+				Driver: v1alpha1.ProvisionerName, VolumeSnapshotRef: corev1.ObjectReference{Namespace: "shop", Name: "golden", UID: "snap-1"},
+				SourceVolumeMode: ptr.To(corev1.PersistentVolumeFilesystem),
+			},
+			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), RestoreSize: ptr.To[int64](2 << 30)},
+		},
+	}
+	s.Of, _ = datasource.Of(claim)
+	for _, c := range change {
+		c(claim, s)
+	}
+	return claim, s
+}
+
+func deletingSnapshot(_ *corev1.PersistentVolumeClaim, s *Source) {
+	s.Snapshot.DeletionTimestamp = &metav1.Time{}
+}
+
+func TestLocateSnapshot(t *testing.T) {
+	type changes = []func(*corev1.PersistentVolumeClaim, *Source)
+	content := func(change func(*snapshotv1.VolumeSnapshotContent)) func(*corev1.PersistentVolumeClaim, *Source) {
+		return func(_ *corev1.PersistentVolumeClaim, s *Source) { change(s.Content) }
+	}
+	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot, s.Content = nil, nil }
+	here := Location{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1"}
+	for name, tc := range map[string]struct {
+		change changes
+		reason string
+		says   string
+	}{
+		"in a member":                  {},
+		"recorded":                     {change: changes{recorded("id38/snap-1")}},
+		"its driver says no size":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
+		"its volume mode is not known": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
+		"the host serves no snapshots": {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
+		"not there":                    {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `snapshot "golden", which it is to be created from: that snapshot does not exist`},
+		"deleted since":                {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"another one by now":           {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
+		"being deleted":                {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"being deleted, kept for it":   {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
+		"being deleted with its data":  {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
+		"its deletion is announced":    {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
+		"no status":                    {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
+		"no content, and the cause": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
+		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use: no class"},
+		"its content is another one's": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
+		"it names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+			s.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("forged")
+		}}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
+		"of another driver of the host": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"abandoned":                     {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[v1alpha1.AnnotationAbandon] = "true" })}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
+		"not ready, and the cause": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
+			c.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("the array is on fire")}}
+		})}, reason: v1alpha1.ReasonSourceNotReady, says: "the array is on fire"},
+		"its leaf is not recorded":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
+		"smaller than what it requests": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
+		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
+		"in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
+		"placed elsewhere": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+			c.Annotations[v1alpha1.AnnotationPlacedIn] = "id39"
+		}}, reason: v1alpha1.ReasonSourceElsewhere, says: `"id38"`},
+		"larger than the snapshot": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Gi")
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim, source := restoreOf(tc.change...)
+			got := source.Locate(claim)
+			if tc.reason == "" {
+				if diff := cmp.Diff(here, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				return
+			}
+			if got.Refusal == nil || got.Refusal.Reason != tc.reason || !strings.Contains(got.Refusal.Message, tc.says) || got.ClusterID != "" {
+				t.Errorf("got %+v, refusal %+v, want %s with %q", got, got.Refusal, tc.reason, tc.says)
+			}
+		})
+	}
+}

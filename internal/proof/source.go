@@ -1,0 +1,83 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// SourceHere proves, by live reads of both clusters, that the data source of a root is the one
+// that was recorded, that it is in this member, and that the object which has its name there is
+// its leaf: a claim that is bound to its volume, or a snapshot that is ready. It returns the UID
+// of the source in the host. A member copies what has the name: if that were another one's, its
+// data would be in the claim.
+func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
+	source, err := index.Source(ctx, p.HostLive, true, root)
+	if err != nil {
+		return "", false, fmt.Errorf("prove that the data source of claim %s is ready: %w", client.ObjectKeyFromObject(root), err)
+	}
+	if source == nil || !source.Of.Placed() {
+		return "", false, nil
+	}
+	at := source.Locate(root)
+	record, recorded := datasource.RecordOf(root)
+	if at.Refusal != nil || at.ClusterID != p.ClusterID || !recorded || record != at.Record {
+		return "", false, nil
+	}
+	key := types.NamespacedName{Namespace: root.Namespace, Name: source.Of.Name}
+	proven := false
+	if source.Of.IsSnapshot() {
+		proven, err = p.snapshotHere(ctx, key, at)
+	} else {
+		proven, err = p.claimHere(ctx, key, at)
+	}
+	return at.UID, proven, err
+}
+
+// claimHere proves that the leaf claim of a name is the leaf of the one that is to be cloned, bound
+// to its volume.
+func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
+	if err != nil {
+		return false, fmt.Errorf("prove what the member has of claim %s: %w", key, err)
+	}
+	if leaf == nil || origin.UID != at.UID || origin.Root != key || leaf.DeletionTimestamp != nil || leaf.Status.Phase != corev1.ClaimBound || leaf.Spec.VolumeName != at.LeafVolume {
+		return false, nil
+	}
+	volume, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(at.LeafVolume))
+	return volume != nil && volume.UID == at.LeafUID, err
+}
+
+// snapshotHere proves that the leaf VolumeSnapshot of a name is the leaf of the one that is to be
+// restored, and that its content is the recorded one, and ready.
+func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
+	leaf, err := liveSnapshot(ctx, p.Live, key)
+	if err != nil || leaf == nil {
+		return false, err
+	}
+	origin, ours := mirror.OriginIn(p.HostID, leaf)
+	if !ours || origin.UID != at.UID || origin.Root != key || leaf.UID != at.LeafSnapshot || leaf.DeletionTimestamp != nil {
+		return false, nil
+	}
+	name := mirrorsnapshot.ContentName(leaf.UID)
+	if leaf.Status == nil || ptr.Deref(leaf.Status.BoundVolumeSnapshotContentName, "") != name {
+		return false, nil
+	}
+	content, err := liveContent(ctx, p.Live, name)
+	if err != nil || content == nil {
+		return false, err
+	}
+	origin, ours = mirror.OriginIn(p.HostID, content)
+	return ours && origin.UID == at.UID && content.UID == at.LeafContent && mirrorsnapshot.Binds(content, leaf.UID) &&
+		mirrorsnapshot.HandleOf(content) != "" && ptr.Deref(content.Status.ReadyToUse, false), nil
+}

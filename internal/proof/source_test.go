@@ -1,0 +1,116 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// cluster answers reads of single objects, by type and name.
+type cluster struct {
+	client.Reader
+	objects map[string]client.Object
+	fails   error
+}
+
+func clusterOf(objects ...client.Object) *cluster {
+	c := &cluster{objects: map[string]client.Object{}}
+	for _, obj := range objects {
+		c.objects[fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj))] = obj
+	}
+	return c
+}
+
+func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if c.fails != nil {
+		return c.fails
+	}
+	found := c.objects[fmt.Sprintf("%T %s", into, key)]
+	if found == nil {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found.DeepCopyObject()).Elem())
+	return nil
+}
+
+// scene is a claim copy, recorded as one that is created from claim golden, and what both clusters
+// have of that.
+type scene struct {
+	root, golden, leaf *corev1.PersistentVolumeClaim
+	host, disk         *corev1.PersistentVolume
+}
+
+// What a member copies is what has the name of the source there. So a copy is created only if that
+// is, at this moment, the leaf of exactly the root that was recorded, bound to exactly its volume.
+func TestSourceHere(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		change     func(*scene)
+		host, leaf error
+		proven     bool
+		err        error
+	}{
+		"as recorded":                              {change: func(*scene) {}, proven: true},
+		"no data source":                           {change: func(s *scene) { s.root.Spec.DataSource = nil }},
+		"not recorded":                             {change: func(s *scene) { s.root.Annotations = nil }},
+		"recorded in another member":               {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"deleted in the host":                      {change: func(s *scene) { s.golden.Name = "gone" }},
+		"re-created in the host":                   {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
+		"being deleted in the host":                {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the host":                    {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
+		"its host PV is gone":                      {change: func(s *scene) { s.host.Name = "gone" }},
+		"the member lacks it":                      {change: func(s *scene) { s.leaf.Name = "gone" }},
+		"the member has its own claim of the name": {change: func(s *scene) { s.leaf.Labels = nil }},
+		"the member has the next root's":           {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"its stamp is of another claim":            {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"being deleted in the member":              {change: func(s *scene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the member":                  {change: func(s *scene) { s.leaf.Status.Phase = corev1.ClaimPending }},
+		"bound to another volume there":            {change: func(s *scene) { s.leaf.Spec.VolumeName = "pv-2" }},
+		"its volume is gone there":                 {change: func(s *scene) { s.disk.Name = "gone" }},
+		"its volume was replaced there":            {change: func(s *scene) { s.disk.UID = "newer" }},
+		"the host does not answer":                 {change: func(*scene) {}, host: down, err: down},
+		"the member does not answer":               {change: func(*scene) {}, leaf: down, err: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sourceScene()
+			tc.change(&s)
+			p := prover(nil)
+			hosts, leaves := clusterOf(s.golden, s.host), clusterOf(s.leaf, s.disk)
+			hosts.fails, leaves.fails = tc.host, tc.leaf
+			p.HostLive, p.Live = hosts, leaves
+			uid, proven, err := p.SourceHere(t.Context(), s.root)
+			if proven != tc.proven || !errors.Is(err, tc.err) || proven && uid != "golden-uid" {
+				t.Errorf("proven %t for %q, error %v", proven, uid, err)
+			}
+		})
+	}
+}
+
+func sourceScene() scene {
+	named := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	}
+	s := scene{root: named("copy"), golden: named("golden"), leaf: named("golden"), disk: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}}
+	s.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
+	s.root.Annotations = map[string]string{v1alpha1.AnnotationSource: here.ClusterID + "/golden-uid"}
+	s.golden.UID = "golden-uid"
+	for _, claim := range []*corev1.PersistentVolumeClaim{s.golden, s.leaf} {
+		claim.Spec.VolumeName, claim.Status.Phase = "pv-1", corev1.ClaimBound
+	}
+	mirror.OriginFor(here.HostID, s.golden).Stamp(s.leaf)
+	s.disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
+	s.host = hostpv.Mirror(s.disk, s.golden, corev1.PersistentVolumeReclaimDelete, here)
+	return s
+}

@@ -1,0 +1,134 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// List answers lists of a single name.
+func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if c.fails != nil {
+		return c.fails
+	}
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	name, _ := o.FieldSelector.RequiresExactMatch("metadata.name")
+	var found []runtime.Object
+	for _, obj := range c.objects {
+		same := false
+		switch into.(type) {
+		case *snapshotv1.VolumeSnapshotList:
+			_, same = obj.(*snapshotv1.VolumeSnapshot)
+		case *snapshotv1.VolumeSnapshotContentList:
+			_, same = obj.(*snapshotv1.VolumeSnapshotContent)
+		}
+		if same && obj.GetName() == name && obj.GetNamespace() == o.Namespace {
+			found = append(found, obj.DeepCopyObject())
+		}
+	}
+	return meta.SetList(into, found)
+}
+
+// restoreScene is a claim copy, recorded as one that is created from snapshot golden, and what both
+// clusters have of that.
+type restoreScene struct {
+	root              *corev1.PersistentVolumeClaim
+	golden, leaf      *snapshotv1.VolumeSnapshot
+	content, leafHeld *snapshotv1.VolumeSnapshotContent
+}
+
+// A member restores what has the name of the snapshot there. So a leaf claim is created only if that
+// is, at this moment, the leaf of exactly the snapshot that was recorded, with exactly its content.
+func TestSnapshotHere(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		change     func(*restoreScene)
+		host, leaf error
+		proven     bool
+		err        error
+	}{
+		"as recorded":                {change: func(*restoreScene) {}, proven: true},
+		"not recorded":               {change: func(s *restoreScene) { s.root.Annotations = nil }},
+		"recorded in another member": {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"placed in another member":   {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
+		"deleted in the host":        {change: func(s *restoreScene) { s.golden.Name = "gone" }},
+		"re-created in the host":     {change: func(s *restoreScene) { s.golden.UID = "newer" }},
+		"its deletion is announced": {change: func(s *restoreScene) {
+			s.golden.DeletionTimestamp = &metav1.Time{}
+			s.content.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes"
+		}},
+		"not ready in the host":              {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
+		"of another driver":                  {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
+		"the member lacks it":                {change: func(s *restoreScene) { s.leaf.Name = "gone" }},
+		"the member has its own of the name": {change: func(s *restoreScene) { s.leaf.Labels = nil }},
+		"the member has the next root's":     {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"its stamp is of another snapshot":   {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"replaced in the member":             {change: func(s *restoreScene) { s.leaf.UID = "newer" }},
+		"being deleted in the member":        {change: func(s *restoreScene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"bound to another content there":     {change: func(s *restoreScene) { s.leaf.Status.BoundVolumeSnapshotContentName = ptr.To("imported") }},
+		"its content is gone there":          {change: func(s *restoreScene) { s.leafHeld.Name = "gone" }},
+		"its content was replaced there":     {change: func(s *restoreScene) { s.leafHeld.UID = "newer" }},
+		"its content is another snapshot's":  {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"not ready in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
+		"no handle in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
+		"the host does not answer":           {change: func(*restoreScene) {}, host: down, err: down},
+		"the member does not answer":         {change: func(*restoreScene) {}, leaf: down, err: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := restored()
+			tc.change(&s)
+			p := prover(nil)
+			hosts, leaves := clusterOf(s.golden, s.content), clusterOf(s.leaf, s.leafHeld)
+			hosts.fails, leaves.fails = tc.host, tc.leaf
+			p.HostLive, p.Live = hosts, leaves
+			uid, proven, err := p.SourceHere(t.Context(), s.root)
+			if proven != tc.proven || !errors.Is(err, tc.err) || proven && uid != "golden-uid" {
+				t.Errorf("proven %t for %q, error %v", proven, uid, err)
+			}
+		})
+	}
+}
+
+func restored() restoreScene {
+	snapshot := func(uid string) *snapshotv1.VolumeSnapshot {
+		return &snapshotv1.VolumeSnapshot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden"},
+			Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To("snapcontent-" + uid)},
+		}
+	}
+	content := func(of *snapshotv1.VolumeSnapshot, driver string) *snapshotv1.VolumeSnapshotContent {
+		return &snapshotv1.VolumeSnapshotContent{
+			ObjectMeta: metav1.ObjectMeta{Name: mirrorsnapshot.ContentName(of.UID)},
+			Spec: snapshotv1.VolumeSnapshotContentSpec{
+				Driver: driver, Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: ptr.To("d-1")},
+				VolumeSnapshotRef: corev1.ObjectReference{Namespace: "shop", Name: "golden", UID: of.UID},
+			},
+			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
+		}
+	}
+	s := restoreScene{root: sourceScene().root, golden: snapshot("golden-uid"), leaf: snapshot("leaf-uid")}
+	s.root.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
+	s.golden.UID, s.leaf.UID = "golden-uid", "leaf-uid"
+	s.content, s.leafHeld = content(s.golden, v1alpha1.ProvisionerName), content(s.leaf, "disk.example.com")
+	s.leafHeld.UID = "content-uid"
+	s.content.Annotations = map[string]string{
+		v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationLeafSnapshotUID: "leaf-uid", v1alpha1.AttributeLeafUID: "content-uid",
+	}
+	origin := mirror.OriginFor(here.HostID, s.golden)
+	origin.Stamp(s.leaf)
+	origin.Stamp(s.leafHeld)
+	return s
+}

@@ -1,0 +1,102 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// observeSource looks up what a claim without a volume is to be created from, on both sides, and
+// the class that its leaf claim is to have.
+func (o ClaimObserver) observeSource(ctx context.Context, c *Claim) error {
+	s := c.Observed
+	if !s.Alone() || c.Root.Spec.VolumeName != "" && s.Promise == nil {
+		return nil
+	}
+	source, err := index.Source(ctx, o.Host, o.HostSnapshots, c.Root)
+	if source == nil || err != nil {
+		return err
+	}
+	from := &volume.From{Of: source.Of, At: source.Locate(c.Root)}
+	s.Placement.From = from
+	if hostclass.Own(s.Class) {
+		if from.Class, err = index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(s.Answer().Class)); err != nil {
+			return err
+		}
+	}
+	if !source.Of.Placed() || source.Of.Namespace != "" {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: c.Root.Namespace, Name: source.Of.Name}
+	if source.Of.IsSnapshot() {
+		err = o.observeSourceSnapshot(ctx, from, key)
+	} else {
+		err = o.observeSourceClaim(ctx, from, key)
+	}
+	if err != nil {
+		return err
+	}
+	return o.observeNamesake(ctx, s)
+}
+
+func (o Observer) observeSourceClaim(ctx context.Context, from *volume.From, key types.NamespacedName) (err error) {
+	if from.Claim, from.Origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
+		return err
+	}
+	from.Volume, err = index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(from.At.LeafVolume))
+	return err
+}
+
+func (o Observer) observeSourceSnapshot(ctx context.Context, from *volume.From, key types.NamespacedName) (err error) {
+	if o.LeafSnapshots == nil {
+		from.Unread = cmp.Or(o.SnapshotProblem, &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "Xylem has not read the snapshots of the member yet"})
+		return nil
+	}
+	if from.Snapshot, from.Origin, err = index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots, o.HostID, key); err != nil || from.Snapshot == nil {
+		return err
+	}
+	from.Content, err = index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.LeafSnapshots, index.Named(mirrorsnapshot.ContentName(from.Snapshot.UID)))
+	return err
+}
+
+// observeNamesake looks up whether the name of what a leaf claim was created from is another one's
+// in the member by now, while its volume is not mirrored yet.
+func (o Observer) observeNamesake(ctx context.Context, s *volume.Observed) error {
+	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) {
+		return nil
+	}
+	source, _ := datasource.Of(s.Root)
+	was := datasource.OfLeaf(s.Claim)
+	if was == "" {
+		return nil
+	}
+	var found bool
+	var origin mirror.Origin
+	var err error
+	key := types.NamespacedName{Namespace: s.Claim.Namespace, Name: source.Name}
+	switch {
+	case source.IsClaim():
+		var leaf *corev1.PersistentVolumeClaim
+		leaf, origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
+		found = leaf != nil
+	case source.IsSnapshot() && o.LeafSnapshots != nil:
+		var leaf *snapshotv1.VolumeSnapshot
+		leaf, origin, err = index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots, o.HostID, key)
+		found = leaf != nil
+	}
+	s.Namesake = found && origin.UID != was
+	return err
+}

@@ -1,0 +1,180 @@
+package volume
+
+import (
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// From is what a claim is to be created from, as far as the member has it.
+type From struct {
+	// Of is what the claim names, and At where that is.
+	Of datasource.Source
+	At placement.Location
+	// Class that the leaf claim is to have.
+	Class *storagev1.StorageClass
+	// Claim is the leaf claim of the source's name; Volume is the leaf PV that the source has.
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+	// Snapshot is the leaf VolumeSnapshot of the source's name, and Content its content.
+	// Unread is why the member's snapshots are not known.
+	Snapshot *snapshotv1.VolumeSnapshot
+	Content  *snapshotv1.VolumeSnapshotContent
+	Unread   *mirror.Refusal
+	// Origin is the stamp of Claim or of Snapshot.
+	Origin mirror.Origin
+}
+
+// leaf is what has the source's name in the member; false if there is none.
+func (f *From) leaf() (metav1.Object, bool) {
+	if f.Of.IsSnapshot() {
+		return f.Snapshot, f.Snapshot != nil
+	}
+	return f.Claim, f.Claim != nil
+}
+
+// Pinned reports whether the root's data source is in one member, where it has to go.
+func (s *Observed) Pinned() bool {
+	source, has := datasource.Of(s.Root)
+	return has && source.Placed()
+}
+
+// SourceUnrecorded reports whether the controller source has still to record where the root's data
+// source is.
+func (s *Observed) SourceUnrecorded() bool {
+	_, recorded := datasource.RecordOf(s.Root)
+	return s.Pinned() && !recorded
+}
+
+// SourceAway reports whether the root has a data source that is not in this member, or not as far
+// as it is recorded: host_claim reports why, and the controller source selects the member.
+func (s *Observed) SourceAway() bool {
+	if !s.Pinned() {
+		return false
+	}
+	from := s.from()
+	if from == nil {
+		return true // not looked up
+	}
+	record, recorded := datasource.RecordOf(s.Root)
+	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.Record
+}
+
+// from is what the root is to be created from; nil if it has no data source, or a volume.
+func (s *Observed) from() *From {
+	if s.Placement == nil {
+		return nil
+	}
+	return s.Placement.From
+}
+
+// ReportSourceAway says why the claim is not created from its source here, to the user of a claim
+// that is bound to a promise.
+func (s *Observed) ReportSourceAway() *mirror.Refusal {
+	from := s.from()
+	if from == nil {
+		return nil
+	}
+	if from.At.Refusal != nil {
+		return from.At.Refusal
+	}
+	return refuse(v1alpha1.ReasonSourceElsewhere, "%s, which the claim is to be created from, is not in member %q. Run the Pod where that source is", from.Of, s.Member.Registration)
+}
+
+// ReportSource says what this member has against creating the claim from its source; nil if
+// nothing.
+func (s *Observed) ReportSource() *mirror.Refusal {
+	from := s.from()
+	if from == nil || !from.Of.Placed() || s.SourceAway() {
+		return nil
+	}
+	if from.Unread != nil {
+		return s.sourceNotReady("%[2]s", from.Unread.Message)
+	}
+	switch leaf, found := from.leaf(); {
+	case !found || from.Origin.UID != from.At.UID:
+		return s.sourceNotReady("member %q has no counterpart of it")
+	case leaf.GetDeletionTimestamp() != nil:
+		return s.sourceNotReady("its counterpart in member %q is being deleted")
+	case from.Of.IsSnapshot():
+		return s.reportSnapshot()
+	}
+	return s.reportClaim()
+}
+
+// reportClaim is ReportSource for a claim that is to be cloned.
+func (s *Observed) reportClaim() *mirror.Refusal {
+	from := s.from()
+	if from.Claim.Status.Phase != corev1.ClaimBound || from.Claim.Spec.VolumeName != from.At.LeafVolume || from.Volume == nil || from.Volume.UID != from.At.LeafUID {
+		return s.sourceNotReady("its counterpart in member %q is not bound to its volume")
+	}
+	driver, _ := hostpv.SourceOf(from.Volume)
+	return s.otherDriver(driver)
+}
+
+// reportSnapshot is ReportSource for a snapshot that is to be restored.
+func (s *Observed) reportSnapshot() *mirror.Refusal {
+	from := s.from()
+	switch content := from.Content; {
+	case from.Snapshot.UID != from.At.LeafSnapshot:
+		return s.sourceNotReady("its counterpart in member %q was replaced")
+	case content == nil || content.UID != from.At.LeafContent || mirrorsnapshot.HandleOf(content) == "" || !ptr.Deref(content.Status.ReadyToUse, false):
+		return s.sourceNotReady("its counterpart in member %q is not ready to use")
+	}
+	return s.otherDriver(from.Content.Spec.Driver)
+}
+
+// otherDriver reports that the claim's class in the member is not of the source's driver.
+func (s *Observed) otherDriver(driver string) *mirror.Refusal {
+	from := s.from()
+	if from.Class == nil || from.Class.Provisioner == driver {
+		return nil
+	}
+	return refuse(v1alpha1.ReasonSourceMismatch, "the claim is to be created from %s, which is of driver %q in member %q, and its StorageClass %q there is of %q: only one driver can copy its volumes. Delete this claim and create it again with a StorageClass of the source's driver",
+		from.Of, driver, s.Member.Registration, from.Class.Name, from.Class.Provisioner)
+}
+
+func (s *Observed) sourceNotReady(format string, args ...any) *mirror.Refusal {
+	cause := fmt.Sprintf(format, append([]any{s.Member.Registration}, args...)...)
+	return refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: %s", s.from().Of, cause)
+}
+
+// SourceLost reports whether what the leaf claim was to be created from is gone from the member,
+// or has another claim in its place, which must not be copied. A provisioner that is at work keeps
+// its source.
+func (s *Observed) SourceLost() bool {
+	from := s.from()
+	if from == nil || s.Claim == nil || !from.Of.Placed() || from.Unread != nil {
+		return false
+	}
+	_, found := from.leaf()
+	was := datasource.OfLeaf(s.Claim)
+	return was != "" && (!found || from.Origin.UID != was)
+}
+
+// Unlike reports whether the leaf claim is not one that is created from the root's data source: its
+// volume would be an empty disk, or hold other data. A root that has a volume needs no source.
+func (s *Observed) Unlike() bool {
+	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) || !datasource.Has(s.Root) {
+		return false
+	}
+	return !datasource.Same(s.Root, s.Claim) || s.Namesake && (!s.Stamped || s.Stamp.UID != s.Root.UID)
+}
+
+// ReportUnlike says that the member's volume is not a copy of the claim's source.
+func (s *Observed) ReportUnlike() *mirror.Refusal {
+	of, _ := datasource.Of(s.Root)
+	return refuse(v1alpha1.ReasonSourceMismatch, "the claim is to be created from %s, and its counterpart \"%s/%s\" in member %q is not: it names another source there, or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
+		of, s.Claim.Namespace, s.Claim.Name, s.Member.Registration)
+}

@@ -1,0 +1,358 @@
+package snapshots_test
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// change is one of a claim that is to be restored.
+type change func(*corev1.PersistentVolumeClaim)
+
+func asItIs(*corev1.PersistentVolumeClaim) {}
+
+func ofClass(class string) change {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &class }
+}
+
+// restore creates a claim that is to be restored from a snapshot.
+func (s *story) restore(ctx context.Context, name, snapshot string, changes ...change) {
+	GinkgoHelper()
+	claim := harness.Claim(s.namespace, name, controlplane.ClassHostpath)
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: snapshot}
+	for _, c := range changes {
+		c(claim)
+	}
+	Expect(x.Host.Create(ctx, claim)).To(Succeed())
+}
+
+// uses creates a Pod of claims that would rather run on a node; anywhere if it names none.
+func (s *story) uses(ctx context.Context, name, node string, claims ...string) {
+	GinkgoHelper()
+	pod := harness.Pod(s.namespace, name, claims...)
+	if node != "" {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}},
+		}}
+	}
+	Expect(x.Host.Create(ctx, pod)).To(Succeed())
+}
+
+func (s *story) running(ctx context.Context, pod, node string) {
+	GinkgoHelper()
+	until[corev1.Pod](ctx, s, x.Host, pod, And(HaveField("Spec.NodeName", node), HaveField("Status.Phase", corev1.PodRunning)))
+}
+
+// golden takes a snapshot of a claim in the second member that holds certain data, and overwrites
+// the claim afterwards.
+func (s *story) golden(ctx context.Context, class string) *snapshotv1.VolumeSnapshot {
+	GinkgoHelper()
+	s.data(ctx, "data", nodeTwo)
+	s.write(two, "data", s.goldenData())
+	vs := s.ready(ctx, "golden", "data", class)
+	s.write(two, "data", "overwritten")
+	return vs
+}
+
+func (s *story) goldenData() string { return "golden data of " + s.namespace }
+
+func (s *story) write(member, claim, content string) {
+	GinkgoHelper()
+	disks := s.book(member, claim).LiveIDs()
+	Expect(disks).To(HaveLen(1))
+	Expect(csidriver.WriteData(x.Fleet.Member(member).DriverDir(), disks[0], content)).To(Succeed())
+}
+
+// restored waits until a claim is bound, and compares its disk, the only one that any member
+// created for it, with what the snapshot holds.
+func (s *story) restored(ctx context.Context, claim string) {
+	GinkgoHelper()
+	until[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim, And(HaveField("Status.Phase", corev1.ClaimBound)))
+	Expect(s.book(one, claim).Calls(ledger.CreateVolume)).To(BeZero())
+	disks := s.book(two, claim).LiveIDs()
+	Expect(disks).To(HaveLen(1))
+	Expect(csidriver.ReadData(x.Fleet.Member(two).DriverDir(), disks[0])).To(Equal(s.goldenData()))
+}
+
+// neverMade expects that no member was asked for a disk of a claim, though both have provisioned
+// one since.
+func (s *story) neverMade(ctx context.Context, claim string) {
+	GinkgoHelper()
+	for member, node := range map[string]string{one: nodeOne, two: nodeTwo} {
+		barrier := "barrier-" + member + "-" + claim
+		s.data(ctx, barrier, node)
+		Expect(s.book(member, claim).Calls(ledger.CreateVolume)).To(BeZero(), "in %s", member)
+	}
+}
+
+// waits matches a claim or Pod with a condition of Xylem's that says why it waits.
+func waits(reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{
+		HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason),
+		WithTransform(func(c any) string { return fmt.Sprint(c) }, ContainSubstring(v1alpha1.Prefix)),
+	}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+// steered matches a claim that Xylem sends to a node.
+func steered(node string) gomegatypes.GomegaMatcher {
+	return HaveField("Annotations", And(HaveKeyWithValue(route.AnnSelectedNode, node), HaveKeyWithValue(v1alpha1.AnnotationSteeredTo, node), HaveKey(v1alpha1.AnnotationSource)))
+}
+
+var _ = Describe("A restore from a snapshot", func() {
+	It("is created where the snapshot is, whatever the scheduler prefers: the Pod comes before, with or after the claim", func(ctx SpecContext) {
+		s := begin(ctx)
+		vs := s.golden(ctx, deletes)
+		s.uses(ctx, "before", nodeOne, "first")
+		s.restore(ctx, "first", "golden")
+		s.restore(ctx, "second", "golden")
+		s.uses(ctx, "with", nodeOne, "second")
+		s.restore(ctx, "third", "golden", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "third", steered(nodeTwo))
+		s.uses(ctx, "after", nodeOne, "third")
+		for pod, claim := range map[string]string{"before": "first", "with": "second", "after": "third"} {
+			s.running(ctx, pod, nodeTwo)
+			s.restored(ctx, claim)
+		}
+
+		By("naming the same snapshot in the member, and recording which it was")
+		root := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "third", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
+		Expect(root.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, leafID(ctx, two)+"/"+string(vs.UID)))
+		Expect(root.Status.Conditions).To(BeEmpty())
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "third", HaveField("Status.Phase", corev1.ClaimBound))
+		Expect(leaf.Spec.DataSource).To(Equal(root.Spec.DataSource))
+		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(vs.UID)))
+
+		By("outliving the snapshot and its claim")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
+		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
+		s.restored(ctx, "third")
+	}, SpecTimeout(storyTime))
+
+	It("waits for a snapshot that does not exist, and then for one that is not ready, and quotes its error", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.restore(ctx, "copy", "golden")
+		s.uses(ctx, "app", nodeOne, "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, `snapshot "golden"`, "does not exist"))
+		until[corev1.Pod](ctx, s, x.Host, "app", waits(v1alpha1.ReasonSourceNotReady, `claim "copy"`))
+		s.data(ctx, "data", nodeTwo)
+		s.write(two, "data", s.goldenData())
+		member := x.Fleet.Member(two)
+		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateSnapshot, Claim: s.namespace + "/data", Code: codes.ResourceExhausted, Message: "the pool tank7 is full"})).To(Succeed())
+		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
+		s.take(ctx, "golden", "data", deletes)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "is not ready to use", "the pool tank7 is full"))
+		s.neverMade(ctx, "copy")
+		Expect(member.SetFaults()).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.restored(ctx, "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Status.Conditions", BeEmpty()))
+	}, SpecTimeout(storyTime))
+
+	It("of a promise's class is promised to the member of its snapshot", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})
+		Expect(x.Host.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) })
+		s.restore(ctx, "copy", "golden", ofClass(class.Name))
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Status.Phase", corev1.ClaimBound))
+		pv := until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, HaveField("Status.Phase", corev1.VolumeBound))
+		Expect(pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values).To(Equal([]string{leafID(ctx, two)}))
+		s.uses(ctx, "app", nodeOne, "copy")
+		s.running(ctx, "app", nodeTwo)
+		s.restored(ctx, "copy")
+	}, SpecTimeout(storyTime))
+
+	It("is created once, if the manager is killed while its driver is slow, and holds its snapshot until then", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		member := x.Fleet.Member(two)
+		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/copy", Code: codes.Unavailable, Message: "not yet"})).To(Succeed())
+		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
+		s.restore(ctx, "copy", "golden")
+		s.uses(ctx, "app", "", "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", HaveField("Spec.DataSource.Name", "golden"))
+		Expect(x.Manager.Kill()).To(Succeed())
+
+		By("the snapshot being deleted meanwhile: as in one cluster, it waits for the restore")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		s.neverMade(ctx, "another")
+		Expect(s.taken(two, "data")).To(HaveLen(1))
+		Expect(member.SetFaults()).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.restored(ctx, "copy")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
+		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("goes on after its snapshot's member was away", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		proxy := x.Fleet.Member(two).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		s.restore(ctx, "copy", "golden")
+		s.uses(ctx, "app", nodeOne, "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", And(waits(v1alpha1.ReasonMemberAway, two, `snapshot "golden"`), steered(nodeTwo)))
+		Expect(s.book(one, "copy").Calls(ledger.CreateVolume)).To(BeZero())
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.restored(ctx, "copy")
+	}, SpecTimeout(storyTime))
+
+	It("is not created from another snapshot that has its source's name by then", func(ctx SpecContext) {
+		s := begin(ctx)
+		vs := s.golden(ctx, deletes)
+		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})
+		Expect(x.Host.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) })
+		s.restore(ctx, "copy", "golden", ofClass(class.Name))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", And(HaveField("Status.Phase", corev1.ClaimBound),
+			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationSource, leafID(ctx, two)+"/"+string(vs.UID)))))
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
+		s.ready(ctx, "golden", "data", deletes)
+		s.uses(ctx, "app", nodeTwo, "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceGone, "another snapshot has its name now", "create it again"))
+		s.neverMade(ctx, "copy")
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("is rejected in words, and gets no empty disk",
+		func(ctx SpecContext, reason string, parts []string, claim change, only string) {
+			s := begin(ctx)
+			s.golden(ctx, deletes)
+			s.restore(ctx, "copy", "golden", claim)
+			pod := harness.Pod(s.namespace, "app", "copy")
+			if only == "device" {
+				pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "copy", DevicePath: "/dev/data"}}
+			} else if only != "" {
+				harness.OnNodes(pod, only)
+			}
+			Expect(x.Host.Create(ctx, pod)).To(Succeed())
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", And(HaveField("Status.Phase", corev1.ClaimPending), waits(reason, parts...)))
+			until[corev1.Pod](ctx, s, x.Host, "app", waits(reason, `claim "copy"`))
+			s.noted(ctx, "PersistentVolumeClaim", "copy", reason)
+			s.neverMade(ctx, "copy")
+		},
+		Entry("less than the snapshot needs", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"512Mi", "create it again with 1Gi"},
+			change(func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("512Mi")
+			}), ""),
+		Entry("another volume mode", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"volumeMode Block", "Filesystem"},
+			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }), "device"),
+		Entry("the node selector of its Pod", SpecTimeout(storyTime), v1alpha1.ReasonSourceElsewhere, []string{two, `Pod "app"`}, change(asItIs), nodeOne),
+		Entry("another namespace", SpecTimeout(storyTime), v1alpha1.ReasonSourceNotReady, []string{`snapshot "elsewhere"`, "does not exist in this namespace"},
+			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource.Name = "elsewhere" }), ""),
+	)
+
+	It("is rejected with a class of another driver in the member", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		foreign := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		foreign.Provisioner = "other.example.com"
+		host := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterMemberClass: s.namespace})
+		Expect(x.Member(two).Create(ctx, &foreign)).To(Succeed())
+		Expect(x.Host.Create(ctx, host)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Member(two).API.Delete(ctx, &foreign)).To(Succeed())
+			Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		})
+		s.restore(ctx, "copy", "golden", ofClass(host.Name))
+		s.uses(ctx, "app", "", "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceMismatch, "other.example.com", controlplane.DefaultDriverName, s.namespace))
+		s.neverMade(ctx, "copy")
+	}, SpecTimeout(storyTime))
+})
+
+// costs are the writes of Xylem that a restore may take, with its Pod, by side, verb and resource.
+// One of the claim's is to create it, one to be sure that the member keeps its data source.
+var costs = map[string]int{
+	"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
+	"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
+}
+
+var _ = Describe("The sample of a restore", func() {
+	It("runs where its snapshot is", func(ctx SpecContext) {
+		s := &story{namespace: "test-new"}
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", s.namespace)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(s.end, NodeTimeout(settle))
+		s.data(ctx, "nginx-pvc", nodeTwo)
+		_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "restore.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		s.running(ctx, "nginx-restored", nodeTwo)
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The cost of a restore", Serial, func() {
+	It("is not more than that of a clone, in writes", func(ctx SpecContext) {
+		const restores = 6
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		sides := map[string]*harness.Cluster{"host": x.Host, "member": x.Member(two)}
+		marks := map[string]controlplane.Mark{}
+		for side, c := range sides {
+			mark, err := c.Audit().Mark(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			marks[side] = mark
+		}
+		name := func(i int) string { return fmt.Sprintf("copy-%d", i) }
+		for i := range restores {
+			s.restore(ctx, name(i), "golden")
+			s.uses(ctx, name(i), nodeTwo, name(i))
+		}
+		for i := range restores {
+			s.running(ctx, name(i), nodeTwo)
+			s.restored(ctx, name(i))
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name(i), HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
+		}
+		spent := map[string]int{}
+		for side, c := range sides {
+			all, err := c.Audit().Since(ctx, marks[side])
+			Expect(err).NotTo(HaveOccurred())
+			user := map[string]string{"host": harness.HostUser, "member": harness.MemberUser}[side]
+			for _, r := range all.By(user).Writes() {
+				if r.Namespace == "" && r.Resource != "persistentvolumes" || r.Namespace != "" && r.Namespace != s.namespace {
+					continue
+				}
+				spent[side+" "+r.Verb+" "+r.Resource]++
+			}
+		}
+		AddReportEntry("writes for 6 restores", spent)
+		for what, n := range spent {
+			Expect(n).To(BeNumerically("<=", costs[what]*restores+restores/2), "%s: %v", what, spent)
+		}
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,100 @@
+package model
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// copyOf is on leaf PVs whose disk was filled from another: the UID of the root whose data it has.
+const copyOf = "model/copy-of"
+
+// clones reports whether a claim is created from the first one.
+func (m *Model) clones(c int) bool { return c > 0 && m.bounds.Clones }
+
+// newRoot is a claim as a user makes it.
+func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
+	root := newRoot(claimNames[c], uid)
+	if m.clones(c) {
+		root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claimNames[0]}
+	}
+	return root
+}
+
+// sourceOf is what the host has of the data source of a claim.
+func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.Source {
+	s := &placement.Source{Claim: m.objects.claim(w.roots[0])}
+	s.Of, _ = datasource.Of(root)
+	if s.Claim == nil {
+		return s
+	}
+	if s.Claim.Spec.VolumeName == elsewhereNames[0] {
+		s.Volume = elsewhere(s.Claim)
+	} else if n := slices.Index(hostNames[:], s.Claim.Spec.VolumeName); n >= 0 {
+		s.Volume = m.objects.pv(w.hostState.pvs[n])
+	}
+	return s
+}
+
+// source is the one write of the controller source. A Pod of the claim is nominated at once.
+func (ms *moves) source(c int) {
+	m := ms.model
+	root := m.objects.claim(ms.from.roots[c])
+	if !m.clones(c) || root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
+		return
+	}
+	at := m.sourceOf(ms.from, root).Locate(root)
+	if at.ClusterID == "" {
+		return
+	}
+	node := here.NodeName
+	if at.ClusterID != here.ClusterID {
+		node = there.NodeName
+	}
+	ms.add("source: selects the member that has the source", func(to *world) {
+		m.selectNode(to, c, node)
+		to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationSource, at.Annotation())
+		})
+	})
+}
+
+// contentFor is whose data the provisioner copies for a leaf claim: those of the claim that has the
+// source's name at that moment. Without a data source, the disk is empty.
+func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data types.UID, ready bool) {
+	if claim.Spec.DataSource == nil {
+		return "", true
+	}
+	from := m.objects.claim(w.claims[slices.Index(claimNames[:], claim.Spec.DataSource.Name)])
+	if from == nil || from.Status.Phase != corev1.ClaimBound || from.DeletionTimestamp != nil || m.leafNamed(w, from.Spec.VolumeName) == nil {
+		return "", false
+	}
+	origin, _ := mirror.OriginIn(here.HostID, from)
+	return origin.UID, true
+}
+
+// otherData says that a claim with a data source is about to get a disk that does not hold its
+// source's data: an empty one, or a copy of what has the source's name now.
+func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *corev1.PersistentVolume) []string {
+	if root.Spec.VolumeName != "" || !datasource.Has(root) {
+		return nil
+	}
+	record, _ := datasource.RecordOf(root)
+	_, name, _, _ := hostpv.LeafOf(made)
+	leaf := m.leafNamed(w, name)
+	switch data := leaf.Annotations[copyOf]; {
+	case data == "":
+		return []string{"a claim with a data source gets an empty disk"}
+	case record.UID != "" && data != string(record.UID):
+		return []string{"a claim gets a copy of another one's data than its source's"}
+	}
+	return nil
+}
