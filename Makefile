@@ -179,7 +179,7 @@ test-fault: kube ## Kill the manager at every write of every scenario, both ways
 .PHONY: test-mutants
 test-mutants: kube ## Put known defects into the manager, one at a time, and see that the fault harness or the model finds each; about 30 minutes.
 	go run ./test/fault mutants
-	go test ./test/model -run '^TestMutants$$' -timeout 60m -v -args -mutants
+	go test ./test/model/... -run '^TestMutants$$' -timeout 60m -v -args -mutants
 
 .PHONY: test-e2e
 test-e2e: image build kube $(HELM) ## Tell the end-to-end stories on kind, or with E2E_PROVIDER=controlplane on loopback; see test/e2e/README.md.

@@ -413,8 +413,9 @@ const (
 	// Xylem does not use it, and keeps the data of both. To do: rescue the data that you
 	// need in the member, then delete the snapshot.
 	ReasonSnapshotReplaced = "SnapshotReplaced"
-	// ReasonSnapshotTerminating: somebody deleted the snapshot in the member. Xylem keeps
-	// its data. To do: restore what you need, then delete the snapshot.
+	// ReasonSnapshotTerminating: somebody deleted the snapshot in the member, of which Xylem
+	// keeps the data, or the VolumeSnapshotContent before it was ready. To do: restore what
+	// you need, then delete the snapshot.
 	ReasonSnapshotTerminating = "SnapshotTerminating"
 	// ReasonSnapshotAbandoned: the snapshot's member was deregistered, or an admin abandoned
 	// the snapshot. Its data are still in the member. To do: register the cluster again, or

@@ -44,10 +44,13 @@ func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnap
 	return l.delete(ctx, content)
 }
 
-// PatchContent changes a content of a member: one that carries our stamp, or that of the given
-// VolumeSnapshot of Xylem's, UIDs matching. SetContentDelete sets its policy to Delete.
-func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) error {
-	if l.owned(before) != nil && (leaf == nil || l.owned(leaf) != nil || !mirrorsnapshot.Binds(before, leaf.UID)) {
+// PatchContent changes a content of a member: one that carries our stamp, or that of a
+// VolumeSnapshot of Xylem's, which is there, or which a content of the host records, UIDs matching.
+// SetContentDelete sets its policy to Delete.
+func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot, host *snapshotv1.VolumeSnapshotContent) error {
+	ofLeaf := leaf != nil && l.owned(leaf) == nil && mirrorsnapshot.Binds(before, leaf.UID)
+	recorded := host != nil && mirrorsnapshot.Own(host) && mirrorsnapshot.Binds(before, mirrorsnapshot.RecordOf(host).Snapshot)
+	if l.owned(before) != nil && !ofLeaf && !recorded {
 		return foreign(before, "neither it nor its VolumeSnapshot carries our stamp")
 	}
 	if !mirrorsnapshot.Retained(after) {

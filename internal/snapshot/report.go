@@ -134,6 +134,11 @@ func (s *Observed) ReportLeafLost() *mirror.Refusal {
 		s.Origin.Root, s.Member.Registration, s.Content.Name)
 }
 
+// ReportEnding says that the content of the host is being deleted, and its root is not.
+func (s *Observed) ReportEnding() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another one", s.Host.Name)
+}
+
 // ReportTerminating says that the snapshot is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)

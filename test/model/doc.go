@@ -18,6 +18,8 @@
 // controllers never have a step on one object; and where nothing can move, all is settled, or
 // the user has been told (I6).
 //
+// Package snapshots, below this one, does the same for a snapshot.
+//
 // Check is of one claim of mirror mode. Explorations of their own, with fewer disruptions, look
 // at more:
 //

@@ -3,6 +3,7 @@ package hostsnapshot
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,14 @@ type Reconciler struct {
 	// Clock dates errors.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
+	begun sync.Once
+	root  *guarded.Root
+}
+
+// writer of the host.
+func (r *Reconciler) writer() *guarded.Root {
+	r.begun.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
+	return r.root
 }
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=list;watch
@@ -58,7 +66,6 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller. It has nothing to do before the host serves snapshots.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.Handler(sameName))).
@@ -126,7 +133,7 @@ func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 		if err != nil || !same {
 			return err
 		}
-		return r.root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+		return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 	case lifecycle.Abandon:
 		return r.abandon(ctx, s)
 	default:
@@ -143,11 +150,11 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 		what += ": deleted while its cluster was not registered"
 	}
 	if cluster := mirrorsnapshot.PlacedIn(s.Host); cluster != "" {
-		if err := r.Records.LetGo(ctx, r.root, cluster, what); err != nil {
+		if err := r.Records.LetGo(ctx, r.writer(), cluster, what); err != nil {
 			return err
 		}
 	}
-	return r.root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+	return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 }
 
 // report writes the status of a content, and emits an event on its VolumeSnapshot if there is a
@@ -160,7 +167,7 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan life
 	if equality.Semantic.DeepEqual(s.Host.Status, status) {
 		return nil
 	}
-	if err := r.root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+	if err := r.writer().PatchContentStatus(ctx, actor, s.Host, status); err != nil {
 		return err
 	}
 	if s.Root != nil {

@@ -71,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Secure:
-		return r.Leaf.PatchContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf)
+		return r.Leaf.PatchContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf, s.Host)
 	case lifecycle.RecordContent:
 		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.RecordContent(s.Host, s.Content))
 	default:

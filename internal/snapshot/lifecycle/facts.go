@@ -44,14 +44,13 @@ var (
 
 // Facts of the member.
 var (
-	linked      = fact{"a controller of its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked }}
-	away        = fact{"its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil }}
-	unavailable = fact{"the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil }}
-	unmet       = fact{"the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil }}
-	taken       = fact{"its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken }}
-	earlier     = fact{"an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier }}
-	replaced    = fact{"replaced", "not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil }}
-
+	linked           = fact{"a controller of its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked }}
+	away             = fact{"its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil }}
+	unavailable      = fact{"the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil }}
+	unmet            = fact{"the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil }}
+	taken            = fact{"its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken }}
+	earlier          = fact{"an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier }}
+	replaced         = fact{"replaced", "not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil }}
 	hasLeaf          = fact{"a leaf", "no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil }}
 	leafDeleting     = fact{"the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil }}
 	leafRecorded     = fact{"the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" }}

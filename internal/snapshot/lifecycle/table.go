@@ -15,9 +15,9 @@ const classes = "SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNot
 var table = []section{
 	{title: "No host content represents it", when: []fact{not(hosted)}, rows: []row{
 		{phase: Unrepresented, when: []fact{not(rootGone)}, owner: RootSnapshot, until: "the host's snapshot-controller creates the content, or the root is gone"},
-		{phase: Orphaned, when: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}, step: Secure, owner: LeafSnapshot},
-		{phase: Orphaned, when: []fact{hasLeaf, not(leafDeleting)}, step: DeleteOrphaned, owner: RootSnapshot},
-		{phase: Orphaned, when: []fact{hasLeaf}, owner: RootSnapshot, until: "the leaf is gone"},
+		{phase: Orphaned, when: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}, step: Secure, owner: LeafSnapshot},
+		{phase: Orphaned, when: []fact{hasLeaf, not(leafDeleting), retained}, step: DeleteOrphaned, owner: RootSnapshot},
+		{phase: Orphaned, when: []fact{hasLeaf}, owner: RootSnapshot, until: "the leaf, or its content, is gone"},
 		{phase: Orphaned, when: []fact{hasContent}, owner: LeafSnapshot, until: "the member's admin deletes it, with policy Delete to destroy the snapshot"},
 		{phase: Foreign, until: "it has anything to do with this host"},
 	}},
@@ -27,7 +27,7 @@ var table = []section{
 	{title: "No member has anything of it, and it has ended", when: []fact{not(placed), either(ending, rootGone)}, rows: []row{
 		{phase: Ending, when: []fact{ending, rootEnded, held}, step: Release, owner: HostSnapshot},
 		{phase: Ending, when: []fact{ending, rootEnded}, owner: HostSnapshot, until: "others remove their finalizers"},
-		{phase: Ending, when: []fact{ending}, owner: HostSnapshot, until: "the root is deleted, too"},
+		{phase: Ending, when: []fact{ending}, owner: HostSnapshot, reason: v1alpha1.ReasonSnapshotTerminating, report: (*snapshot.Observed).ReportEnding, until: "the root is deleted, too"},
 		{phase: Refused, owner: HostSnapshot, reason: sources, report: (*snapshot.Observed).ReportInvalid, until: "the host content is deleted"},
 	}},
 	{title: "An admin abandons it, or its member was deregistered", when: []fact{released}, rows: []row{
@@ -95,6 +95,7 @@ var table = []section{
 		{phase: Retained, owner: RootSnapshot, until: "an admin deletes the host content"},
 	}},
 	{title: "Its end is not announced yet", rows: []row{
+		{phase: Ending, when: []fact{not(rootEnded), not(ready)}, owner: RootSnapshot, reason: v1alpha1.ReasonSnapshotTerminating, report: (*snapshot.Observed).ReportEnding, until: "the root is deleted, too"},
 		{phase: Ending, owner: RootSnapshot, until: "the host's snapshot-controller announces that the root is deleted"},
 	}},
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -55,7 +56,7 @@ func newBench(ctx context.Context, o rig.Options, patience time.Duration) (*benc
 type start struct {
 	at       time.Time
 	marks    map[string]controlplane.Mark
-	volumes  map[string]bool // cluster/name
+	volumes  map[string]bool // PVs and contents: cluster/name
 	canaries []string
 }
 
@@ -72,6 +73,13 @@ func (b *bench) begin(ctx context.Context) (*start, error) {
 		}
 		for i := range list.Items {
 			s.volumes[c.Name()+"/"+list.Items[i].Name] = true
+		}
+		var contents snapshotv1.VolumeSnapshotContentList
+		if err := c.API.List(ctx, &contents); err != nil {
+			return nil, fmt.Errorf("list contents of %s: %w", c.Name(), err)
+		}
+		for i := range contents.Items {
+			s.volumes[c.Name()+"/"+contents.Items[i].Name] = true
 		}
 	}
 	s.canaries, err = versions(ctx, b.canaries)
@@ -113,7 +121,7 @@ func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (
 func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (oracle.Evidence, error) {
 	e := oracle.Evidence{
 		Namespace: w.Namespace, Host: rig.Host, IDs: maps.Clone(b.IDs), Began: s.at, History: b.Witness.Seen(),
-		Ledgers: map[string]*ledger.Ledger{}, Orphaned: map[string]int{},
+		Ledgers: map[string]*ledger.Ledger{}, Orphaned: map[string]int{}, OrphanedSnapshots: map[string]int{},
 	}
 	var err error
 	for _, m := range b.Members() {
@@ -121,7 +129,7 @@ func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (orac
 			return e, err
 		}
 	}
-	if err := b.orphaned(ctx, e.Orphaned); err != nil {
+	if err := b.orphaned(ctx, e.Orphaned, e.OrphanedSnapshots); err != nil {
 		return e, err
 	}
 	if e.Requests, err = b.since(ctx, s.marks); err != nil {
@@ -140,7 +148,7 @@ func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (orac
 }
 
 // orphaned is what the registrations report, by member.
-func (b *bench) orphaned(ctx context.Context, into map[string]int) error {
+func (b *bench) orphaned(ctx context.Context, volumes, snapshots map[string]int) error {
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := b.Host.API.List(ctx, &registrations); err != nil {
 		return fmt.Errorf("list registrations: %w", err)
@@ -148,18 +156,22 @@ func (b *bench) orphaned(ctx context.Context, into map[string]int) error {
 	for i := range registrations.Items {
 		for name, id := range b.IDs {
 			if cr := &registrations.Items[i]; cr.Status.ClusterID == id {
-				into[name] += int(cr.Status.Volumes.Orphaned)
+				volumes[name] += int(cr.Status.Volumes.Orphaned)
+				snapshots[name] += int(cr.Status.Snapshots.Orphaned)
 			}
 		}
 	}
 	return nil
 }
 
-// live are the claims, volumes and Pods of all clusters.
+// live are the claims, volumes, Pods, snapshots and their contents of all clusters.
 func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	var all []oracle.Sighting
 	for _, c := range b.Clusters() {
-		for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{}} {
+		for _, list := range []client.ObjectList{
+			&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{},
+			&snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{},
+		} {
 			if err := c.API.List(ctx, list); err != nil {
 				return nil, fmt.Errorf("list %T of %s: %w", list, c.Name(), err)
 			}
@@ -182,22 +194,27 @@ func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 const publishedCA = "kube-root-ca.crt"
 
 // state is the normalised end: the namespace's objects in all clusters, and the
-// volumes that were not there before.
+// volumes and contents that were not there before.
 func (b *bench) state(ctx context.Context, namespace string, s *start) ([]string, error) {
 	var objects []oracle.Object
 	for _, c := range b.Clusters() {
-		for _, kind := range []string{"PersistentVolumeClaim", "PersistentVolume", "Pod", "ConfigMap", "Secret"} {
+		for _, kind := range []string{"PersistentVolumeClaim", "PersistentVolume", "Pod", "ConfigMap", "Secret", "VolumeSnapshot", "VolumeSnapshotContent"} {
 			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind + "List"})
+			version := corev1.SchemeGroupVersion
+			if strings.HasPrefix(kind, "VolumeSnapshot") {
+				version = snapshotv1.SchemeGroupVersion
+			}
+			list.SetGroupVersionKind(version.WithKind(kind + "List"))
+			clusterScoped := kind == "PersistentVolume" || kind == "VolumeSnapshotContent"
 			in := namespace
-			if kind == "PersistentVolume" {
+			if clusterScoped {
 				in = ""
 			}
 			if err := c.API.List(ctx, list, client.InNamespace(in)); err != nil {
 				return nil, fmt.Errorf("list %ss of %s: %w", kind, c.Name(), err)
 			}
 			for _, item := range list.Items {
-				if kind == "PersistentVolume" && s.volumes[c.Name()+"/"+item.GetName()] || kind == "ConfigMap" && item.GetName() == publishedCA {
+				if clusterScoped && s.volumes[c.Name()+"/"+item.GetName()] || kind == "ConfigMap" && item.GetName() == publishedCA {
 					continue
 				}
 				objects = append(objects, oracle.Object{Cluster: c.Name(), Unstructured: item})

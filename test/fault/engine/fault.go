@@ -37,6 +37,11 @@ const (
 	LagVolumes   Kind = "lag-volumes"   // the same
 	LagPods      Kind = "lag-pods"      // the same
 
+	StaleSnapshots Kind = "stale-snapshots" // the same of VolumeSnapshots and, next, of their contents
+	StaleContents  Kind = "stale-contents"  // the same
+	LagSnapshots   Kind = "lag-snapshots"   // the same
+	LagContents    Kind = "lag-contents"    // the same
+
 	RestoreHost       Kind = "restore-host"        // the host's etcd goes back to before the scenario, under the running manager
 	RestoreMember     Kind = "restore-member"      // the same of a member: the write's, or the first
 	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager is there again
@@ -52,6 +57,9 @@ var (
 	}
 )
 
+// OfSnapshots are the errors of scenarios with snapshots, besides.
+var OfSnapshots = []Kind{StaleContents, LagSnapshots, LagContents, StaleSnapshots}
+
 // Restores are the ways in which a cluster goes back to an earlier state.
 var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestoreHost}
 
@@ -59,6 +67,8 @@ var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestore
 var lagging = map[Kind]string{
 	StaleClaims: "persistentvolumeclaims", StaleVolumes: "persistentvolumes", StalePods: "pods",
 	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",
+	StaleSnapshots: "volumesnapshots", StaleContents: "volumesnapshotcontents",
+	LagSnapshots: "volumesnapshots", LagContents: "volumesnapshotcontents",
 }
 
 // inProxy is what the proxy does.
@@ -67,6 +77,7 @@ var inProxy = map[Kind]proxy.Fault{
 	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,
 	EndWatches: "", GoneWatches: "", StaleLists: proxy.KillAfter, StaleHost: proxy.KillAfter,
 	StaleClaims: proxy.KillAfter, StaleVolumes: proxy.KillAfter, StalePods: proxy.KillAfter, LagClaims: "", LagVolumes: "", LagPods: "",
+	StaleSnapshots: proxy.KillAfter, StaleContents: proxy.KillAfter, LagSnapshots: "", LagContents: "",
 	RestoreHost: "", RestoreMember: "", KillRestoreHost: proxy.KillAfter, KillRestoreMember: proxy.KillAfter,
 }
 
@@ -102,13 +113,15 @@ func ParseFault(s string) (Fault, error) {
 // ParseKinds reads the name of a kind, or "all".
 func ParseKinds(s string) ([]Kind, error) {
 	if s == "all" {
-		return slices.Concat(Kills, Errors, Restores), nil
+		return everyKind(), nil
 	}
 	if _, known := inProxy[Kind(s)]; !known {
-		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, slices.Concat(Kills, Errors, Restores))
+		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, everyKind())
 	}
 	return []Kind{Kind(s)}, nil
 }
+
+func everyKind() []Kind { return slices.Concat(Kills, Errors, OfSnapshots, Restores) }
 
 // Describe writes faults down in one line.
 func Describe(faults []Fault) string {
@@ -143,6 +156,8 @@ func keyOf(r proxy.Request, namespace string) (string, bool) {
 		name, _, _ = strings.Cut(name, copies) // the digest is of the namespace's UID
 	case r.Resource == "persistentvolumes":
 		name = "volume"
+	case r.Resource == "volumesnapshotcontents":
+		name = "content"
 	case r.Resource == "csistoragecapacities":
 		name = "capacity"
 	}

@@ -52,6 +52,10 @@ func TestKeyOf(t *testing.T) {
 			proxy.Request{Cluster: "cluster38", Verb: "patch", Resource: "persistentvolumes", Name: "pvc-1"},
 			"cluster38/patch/persistentvolumes/volume",
 		},
+		"a content, whose name is generated": {
+			proxy.Request{Cluster: "host", Verb: "patch", Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents", Subresource: "status", Name: "snapcontent-1"},
+			"host/patch/volumesnapshotcontents.status/content",
+		},
 		"a copy, whose name has a digest": {
 			proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "configmaps", Namespace: namespace, Name: "settings.xylem-39a9ee6b"},
 			"cluster38/create/configmaps/settings",
@@ -129,6 +133,22 @@ func TestEnumerate(t *testing.T) {
 	}
 }
 
+func TestErrorsOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key  string
+		want int
+	}{
+		"a scenario without snapshots": {"host/patch/pods/app", len(Errors)},
+		"a scenario with snapshots":    {"host/patch/volumesnapshotcontents/content", len(Errors) + len(OfSnapshots)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := errorsOf([]Point{{"host/patch/pods/app", 1}, {tt.key, 1}}); len(got) != tt.want {
+				t.Errorf("%d kinds of errors, want %d", len(got), tt.want)
+			}
+		})
+	}
+}
+
 func TestInPairs(t *testing.T) {
 	a, b, c := Fault{Cut, Point{"a", 1}}, Fault{Stall, Point{"b", 1}}, Fault{Cut, Point{"c", 1}}
 	for name, tt := range map[string]struct {
@@ -156,7 +176,7 @@ func TestSliceIsOfCoreScenarios(t *testing.T) {
 
 // Each kind of fault that lets a cache lag says which, and each kind is known to all tables.
 func TestKindsAreComplete(t *testing.T) {
-	for _, kind := range slices.Concat(Kills, Errors, Restores) {
+	for _, kind := range everyKind() {
 		if _, known := inProxy[kind]; !known {
 			t.Errorf("%s: what is the proxy to do?", kind)
 		}
@@ -167,7 +187,7 @@ func TestKindsAreComplete(t *testing.T) {
 			}
 		}
 	}
-	if n := len(Kills) + len(Errors) + len(Restores); n != len(inProxy) {
+	if n := len(everyKind()); n != len(inProxy) {
 		t.Errorf("%d kinds are made, and %d are known", n, len(inProxy))
 	}
 }

@@ -112,10 +112,10 @@ func (i *injector) begin(kind Kind) {
 		lasts = stale
 		host := i.rig.Proxy(rig.Host)
 		host.StaleLists(i.revisions[host])
-	case StaleClaims, StaleVolumes, StalePods:
+	case StaleClaims, StaleVolumes, StalePods, StaleSnapshots, StaleContents:
 		lasts = stale
 		i.each(func(p *proxy.Proxy) { p.StaleLists(i.revisions[p], lagging[kind]) })
-	case LagClaims, LagVolumes, LagPods:
+	case LagClaims, LagVolumes, LagPods, LagSnapshots, LagContents:
 		lasts = stale
 		i.each(func(p *proxy.Proxy) { p.LagWatches(lagging[kind]) })
 	case RestoreHost, RestoreMember, KillRestoreHost, KillRestoreMember:

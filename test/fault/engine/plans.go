@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
@@ -42,8 +43,9 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 		}
 		deaths = append(deaths, atEach(sc, reference.Points, Kills)...)
 		faults := make([]Fault, 0, len(reference.Points))
+		kinds := errorsOf(reference.Points)
 		for _, point := range reference.Points {
-			faults = append(faults, Fault{Errors[turn%len(Errors)], point})
+			faults = append(faults, Fault{kinds[turn%len(kinds)], point})
 			turn++
 		}
 		errs = append(errs, inPairs(sc, faults)...)
@@ -53,6 +55,14 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 	all := slices.Concat(deaths, errs)
 	slices.SortStableFunc(all, func(a, b Spec) int { return cmp.Compare(e.rank(a), e.rank(b)) })
 	return spread(rests, all)
+}
+
+// errorsOf are the kinds of errors that say something in a scenario with these writes.
+func errorsOf(points []Point) []Kind {
+	if slices.ContainsFunc(points, func(p Point) bool { return strings.Contains(p.Key, "/volumesnapshot") }) {
+		return slices.Concat(OfSnapshots, Errors)
+	}
+	return Errors
 }
 
 // rank gives a run its place by the seed: the same, whichever other runs there are.
@@ -161,7 +171,7 @@ func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec
 
 // someFault: three of four are deaths.
 func someFault(random *rand.Rand, points []Point) Fault {
-	kinds := Errors
+	kinds := errorsOf(points)
 	if random.IntN(4) > 0 {
 		kinds = Kills
 	}

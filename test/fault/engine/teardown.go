@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,8 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 		what string
 		done func(context.Context) error
 	}{
+		// A claim waits for its snapshots that are not ready.
+		{"the end of the snapshots", func(ctx context.Context) error { return b.withoutSnapshots(ctx, w.Namespace, s) }},
 		{"the end of Pods and claims", func(ctx context.Context) error { return b.emptied(ctx, w.Namespace) }},
 		{"the end of the host's volumes", func(ctx context.Context) error { return b.withoutVolumes(ctx, b.Host, s) }},
 		{"the end of the members' volumes", func(ctx context.Context) error {
@@ -103,6 +106,61 @@ func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start
 	}
 	if left > 0 {
 		return fmt.Errorf("%d volumes are left in %s", left, c.Name())
+	}
+	return nil
+}
+
+// withoutSnapshots destroys the snapshots of a namespace, and the contents that were not
+// there at the start: those of the host first, and what is left of them in the members then.
+func (b *bench) withoutSnapshots(ctx context.Context, namespace string, s *start) error {
+	for _, c := range b.Clusters() {
+		if err := c.API.DeleteAllOf(ctx, &snapshotv1.VolumeSnapshot{}, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("delete snapshots of %s: %w", c.Name(), err)
+		}
+		var contents snapshotv1.VolumeSnapshotContentList
+		if err := c.API.List(ctx, &contents); err != nil {
+			return fmt.Errorf("list contents of %s: %w", c.Name(), err)
+		}
+		left := 0
+		for i := range contents.Items {
+			if s.volumes[c.Name()+"/"+contents.Items[i].Name] {
+				continue
+			}
+			left++
+			if err := destroyContent(ctx, c, &contents.Items[i]); err != nil {
+				return err
+			}
+		}
+		if left > 0 {
+			return fmt.Errorf("%d contents are left in %s", left, c.Name())
+		}
+	}
+	for _, m := range b.Members() {
+		book, err := m.Ledger()
+		if err != nil {
+			return err
+		}
+		for id, snapshot := range book.LiveSnapshots() {
+			if snapshot.ClaimNamespace == namespace {
+				return fmt.Errorf("snapshot %s is left in %s", id, m.Name())
+			}
+		}
+	}
+	return nil
+}
+
+func destroyContent(ctx context.Context, c *harness.Cluster, content *snapshotv1.VolumeSnapshotContent) error {
+	var errs []error
+	if content.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete {
+		errs = append(errs, c.API.Patch(ctx, content, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deletionPolicy":"Delete"}}`))))
+	}
+	if content.DeletionTimestamp == nil {
+		errs = append(errs, c.API.Delete(ctx, content))
+	}
+	for _, err := range errs {
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("destroy content %s in %s: %w", content.Name, c.Name(), err)
+		}
 	}
 	return nil
 }

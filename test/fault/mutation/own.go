@@ -77,4 +77,6 @@ func own() []Mutation {
 }
 
 // All are the mutations.
-func All() []Mutation { return slices.Concat(kosmos(), others(), own(), reviewed()) }
+func All() []Mutation {
+	return slices.Concat(kosmos(), others(), own(), reviewed(), ofSnapshots(), ofAttributes())
+}

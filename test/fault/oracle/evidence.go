@@ -48,10 +48,12 @@ type Evidence struct {
 	History []Sighting
 	// Ledgers of the members, whole.
 	Ledgers map[string]*ledger.Ledger
-	// Live are the claims, volumes and Pods of all clusters at the end, by live reads.
+	// Live are the claims, volumes, Pods, snapshots and their contents of all clusters at the
+	// end, by live reads.
 	Live []Sighting
-	// Orphaned is what the registrations report, by member.
-	Orphaned map[string]int
+	// Orphaned are the volumes, and OrphanedSnapshots the snapshots, that the registrations
+	// report as such, by member.
+	Orphaned, OrphanedSnapshots map[string]int
 	// Requests are those of Xylem's own identities since the beginning, by
 	// cluster; Quiet those of the time after which nothing should be written.
 	Requests, Quiet map[string]controlplane.Requests
@@ -86,7 +88,7 @@ func Judge(e Evidence) []Violation {
 	var all []Violation
 	known := map[Violation]bool{}
 	for _, judge := range []func(Evidence, *history) []Violation{
-		settled, accounted, notLost, flips, suspended, once, again, unfinished, believed, canaries, ownWrites, quiet, sameEnd,
+		settled, accounted, notLost, flips, snapshotsAccounted, snapshotsNotLost, contentsPutToDelete, takenOnce, suspended, once, again, unfinished, believed, canaries, ownWrites, quiet, sameEnd,
 	} {
 		for _, v := range judge(e, h) {
 			if !known[v] {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,6 +26,9 @@ type (
 	claimAt  = at[*corev1.PersistentVolumeClaim]
 	volumeAt = at[*corev1.PersistentVolume]
 	podAt    = at[*corev1.Pod]
+
+	snapshotAt = at[*snapshotv1.VolumeSnapshot]
+	contentAt  = at[*snapshotv1.VolumeSnapshotContent]
 )
 
 // placedIn is where a claim's volume was to be; "" if there was no claim.
@@ -49,6 +53,11 @@ type history struct {
 	// pods of the host, by UID; leaves of them in the members, by their own UIDs.
 	pods   map[types.UID][]podAt
 	leaves map[types.UID]map[types.UID][]podAt
+	// snapshots of the host, and its contents of Xylem's driver, by UID.
+	snapshots map[types.UID][]snapshotAt
+	contents  map[types.UID][]contentAt
+	// leafContents are those of the members.
+	leafContents map[place][]contentAt
 }
 
 // standsFor is the leaf PV that a host PV represents: by its volume handle, or, of a
@@ -68,6 +77,7 @@ func index(e Evidence) *history {
 	h := &history{
 		host: e.Host, claims: map[types.UID][]claimAt{}, volumes: map[place][]volumeAt{}, mirrors: map[string][]volumeAt{},
 		pods: map[types.UID][]podAt{}, leaves: map[types.UID]map[types.UID][]podAt{},
+		snapshots: map[types.UID][]snapshotAt{}, contents: map[types.UID][]contentAt{}, leafContents: map[place][]contentAt{},
 	}
 	for _, s := range e.History {
 		switch obj := s.Object.(type) {
@@ -85,9 +95,26 @@ func index(e Evidence) *history {
 			h.volumes[where] = append(h.volumes[where], state)
 		case *corev1.Pod:
 			h.addPod(e, s, obj)
+		case *snapshotv1.VolumeSnapshot:
+			if s.Cluster == e.Host {
+				h.snapshots[obj.UID] = append(h.snapshots[obj.UID], snapshotAt{s.At, s.Gone, obj})
+			}
+		case *snapshotv1.VolumeSnapshotContent:
+			h.addContent(e, contentAt{s.At, s.Gone, obj}, s.Cluster)
 		}
 	}
 	return h
+}
+
+func (h *history) addContent(e Evidence, state contentAt, cluster string) {
+	if cluster != e.Host {
+		where := place{cluster, state.obj.Name}
+		h.leafContents[where] = append(h.leafContents[where], state)
+		return
+	}
+	if state.obj.Spec.Driver == v1alpha1.ProvisionerName {
+		h.contents[state.obj.UID] = append(h.contents[state.obj.UID], state)
+	}
 }
 
 func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {

@@ -21,7 +21,7 @@ func suspended(e Evidence, h *history) []Violation {
 	if e.Restored == nil {
 		return nil
 	}
-	return slices.Concat(deletedUnconfirmed(e), putToDeleteUnconfirmed(e, h))
+	return slices.Concat(deletedUnconfirmed(e), putToDeleteUnconfirmed(e, h), contentsPutToDeleteUnconfirmed(e, h))
 }
 
 // unconfirmed reports whether a write in a cluster, at a time, came after a restore that
@@ -38,12 +38,13 @@ func (e Evidence) undone(seen, later time.Time) bool {
 	return e.Restored != nil && e.Restored.Cluster == e.Host && seen.Before(e.Restored.At) && later.After(e.Restored.Began)
 }
 
-// deletedUnconfirmed finds claims and volumes that were deleted before the confirmation.
+// deletedUnconfirmed finds claims, volumes, snapshots and contents that were deleted before the confirmation.
 func deletedUnconfirmed(e Evidence) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Requests)) {
 		for _, r := range e.Requests[cluster].Writes() {
-			storage := r.Resource == "persistentvolumeclaims" && r.Namespace == e.Namespace || r.Resource == "persistentvolumes"
+			storage := r.Namespace == e.Namespace && (r.Resource == "persistentvolumeclaims" || r.Resource == "volumesnapshots") ||
+				r.Resource == "persistentvolumes" || r.Resource == "volumesnapshotcontents"
 			if r.Verb == "delete" && storage && r.Code < http.StatusMultipleChoices && e.unconfirmed(cluster, r.Time) {
 				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after %s was restored, and nobody had confirmed that",
 					r.Resource, r.Name, cluster, r.Time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
@@ -68,6 +69,20 @@ func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 			held = retain
+		}
+	}
+	return found
+}
+
+// contentsPutToDeleteUnconfirmed is putToDeleteUnconfirmed for snapshots.
+func contentsPutToDeleteUnconfirmed(e Evidence, h *history) []Violation {
+	var found []Violation
+	for where, states := range h.leafContents {
+		for _, s := range putToDelete(states) {
+			if s.obj.Spec.VolumeSnapshotRef.Namespace == e.Namespace && e.unconfirmed(where.cluster, s.time) {
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf content %s in %s was put to Delete %s after %s was restored, and nobody had confirmed that",
+					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
+			}
 		}
 	}
 	return found

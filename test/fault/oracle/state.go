@@ -30,6 +30,10 @@ var dropped = []string{
 	"xylem.io/root-namespace-uid",
 	// How often a status was written is no part of what it says.
 	"observedGeneration",
+	// Put on a VolumeSnapshot by its controller at the next occasion after it is bound.
+	"metadata.finalizers[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]",
+	// Of a content that is a number, which no pattern finds.
+	"status.creationTime",
 	// Of the host's and the members' own CAs, and of tokens.
 	"data.ca.crt", "kubernetes.io/config.",
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,7 +62,8 @@ func ownWrites(e Evidence, _ *history) []Violation {
 }
 
 // carries reports whether an object is Xylem's to write: in members what has its
-// stamp; in the host PVs with its label, and what users made, which it annotates.
+// stamp; in the host PVs with its label, contents of its driver, and what users made, which
+// it annotates. VolumeSnapshots are the users' alone.
 func carries(e Evidence, s Sighting) bool {
 	if s.Cluster != e.Host {
 		return s.Object.GetLabels()[v1alpha1.LabelHost] == e.IDs[e.Host]
@@ -69,6 +71,8 @@ func carries(e Evidence, s Sighting) bool {
 	switch obj := s.Object.(type) {
 	case *corev1.PersistentVolume:
 		return obj.Labels[v1alpha1.LabelClusterID] != "" || obj.Spec.CSI != nil && obj.Spec.CSI.Driver == v1alpha1.PromiseDriverName
+	case *snapshotv1.VolumeSnapshotContent:
+		return obj.Spec.Driver == v1alpha1.ProvisionerName
 	case *corev1.PersistentVolumeClaim, *corev1.Pod:
 		return s.Object.GetNamespace() == e.Namespace
 	default:
@@ -90,6 +94,10 @@ func resourceOf(obj client.Object) string {
 		return "secrets"
 	case *corev1.Namespace:
 		return "namespaces"
+	case *snapshotv1.VolumeSnapshot:
+		return "volumesnapshots"
+	case *snapshotv1.VolumeSnapshotContent:
+		return "volumesnapshotcontents"
 	default:
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -54,6 +55,28 @@ const (
 	ClassImpatient = "impatient"
 )
 
+// VolumeSnapshotClasses of the host, all of csi.xylem.io.
+const (
+	// SnapshotDelete deletes on both sides.
+	SnapshotDelete = controlplane.ClassSnapshots
+	// SnapshotRetain retains in the host; the members' class deletes.
+	SnapshotRetain = "retain-host-snapshots"
+	// SnapshotRetained deletes in the host; the members' class retains.
+	SnapshotRetained = controlplane.ClassRetainedSnapshots
+)
+
+// VolumeAttributesClasses of the host. Those of the members, which they lead to, have the prefix
+// memberAttributes.
+const (
+	AttributesGold   = "gold"
+	AttributesSilver = "silver"
+
+	memberAttributes = "member-"
+)
+
+// MemberAttributes is the members' name of a VolumeAttributesClass of the host.
+func MemberAttributes(host string) string { return memberAttributes + host }
+
 // Options say what to start.
 type Options struct {
 	// Manager is its binary; empty: it is built.
@@ -91,7 +114,7 @@ type Rig struct {
 func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	r := &Rig{downtime: o.Downtime, IDs: map[string]string{}, Writes: proxy.NewLog(), proxies: map[string]*proxy.Proxy{}, end: func() {}}
 	r.Xylem, err = harness.Start(ctx, harness.Options{
-		Manager: o.Manager, Members: []controlplane.ClusterOptions{member(One), member(Two)}, Unregistered: true,
+		Manager: o.Manager, Members: []controlplane.ClusterOptions{member(One), member(Two)}, Unregistered: true, Snapshots: true,
 		Front: r.front, Progress: o.Progress, FenceDuration: fenceDuration, ProbeInterval: probeInterval,
 		ManagerArgs: []string{"--node-grace=" + nodeGrace.String()},
 	})
@@ -113,6 +136,14 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		if err := r.Host.API.Create(ctx, class); err != nil {
 			return nil, fmt.Errorf("create StorageClass %s: %w", class.Name, err)
 		}
+	}
+	for _, class := range snapshotClasses() {
+		if err := r.Host.API.Create(ctx, class); err != nil {
+			return nil, fmt.Errorf("create VolumeSnapshotClass %s: %w", class.Name, err)
+		}
+	}
+	if err := r.createAttributes(ctx); err != nil {
+		return nil, err
 	}
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.end, r.started = end, time.Now()
@@ -156,6 +187,32 @@ func classes() []*storagev1.StorageClass {
 		all = append(all, &class)
 	}
 	return all
+}
+
+func snapshotClasses() []*snapshotv1.VolumeSnapshotClass {
+	return []*snapshotv1.VolumeSnapshotClass{
+		harness.SnapshotClass(SnapshotDelete, snapshotv1.VolumeSnapshotContentDelete, nil),
+		harness.SnapshotClass(SnapshotRetain, snapshotv1.VolumeSnapshotContentRetain,
+			map[string]string{v1alpha1.ParameterMemberSnapshotClass: controlplane.ClassSnapshots}),
+		harness.SnapshotClass(SnapshotRetained, snapshotv1.VolumeSnapshotContentDelete, nil),
+	}
+}
+
+// createAttributes creates the VolumeAttributesClasses of all clusters.
+func (r *Rig) createAttributes(ctx context.Context) error {
+	for _, c := range r.Clusters() {
+		for _, name := range []string{AttributesGold, AttributesSilver} {
+			class := &storagev1.VolumeAttributesClass{DriverName: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterMemberAttributesClass: MemberAttributes(name)}}
+			class.Name = name
+			if c != r.Host {
+				class.Name, class.DriverName, class.Parameters = MemberAttributes(name), controlplane.DefaultDriverName, map[string]string{"iops": name}
+			}
+			if err := c.API.Create(ctx, class); err != nil {
+				return fmt.Errorf("create VolumeAttributesClass %s in %s: %w", class.Name, c.Name(), err)
+			}
+		}
+	}
+	return nil
 }
 
 // front puts a proxy before a cluster, the first time, and leads the kubeconfig

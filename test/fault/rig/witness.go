@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{},
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.NamespaceList{},
+		&snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{},
 	}
 }
 

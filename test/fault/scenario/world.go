@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,7 +74,8 @@ func (w *World) Noted(key string) string {
 
 func (w *World) key(obj client.Object, name string) client.ObjectKey {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *corev1.Namespace, *corev1.Node, *storagev1.StorageClass, *v1alpha1.ClusterRegistration:
+	case *corev1.PersistentVolume, *corev1.Namespace, *corev1.Node, *storagev1.StorageClass, *v1alpha1.ClusterRegistration,
+		*snapshotv1.VolumeSnapshotContent:
 		return client.ObjectKey{Name: name}
 	}
 	return client.ObjectKey{Namespace: w.Namespace, Name: name}

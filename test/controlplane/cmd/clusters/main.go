@@ -16,13 +16,22 @@ import (
 
 func main() {
 	dir := flag.String("dir", "", "directory for data and logs, kept afterwards (default: a temporary one)")
+	snapshots := flag.Bool("snapshots", false, "with VolumeSnapshots in all clusters")
+	attach := flag.Bool("attach", false, "with members whose drivers attach volumes")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: clusters [--dir DIR] [MEMBER...]")
+		fmt.Fprintln(os.Stderr, "usage: clusters [--dir DIR] [--snapshots] [--attach] [MEMBER...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *dir, flag.Args())
+	members := controlplane.Members(flag.Args()...)
+	for i := range members {
+		members[i].Snapshots, members[i].Attach = *snapshots, *attach
+	}
+	err := run(ctx, controlplane.Options{
+		Dir: *dir, Host: controlplane.ClusterOptions{Snapshots: *snapshots}, Members: members,
+		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clusters:", err)
@@ -30,12 +39,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, dir string, members []string) (err error) {
-	fleet, err := controlplane.Start(ctx, controlplane.Options{
-		Dir:      dir,
-		Members:  controlplane.Members(members...),
-		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
-	})
+func run(ctx context.Context, o controlplane.Options) (err error) {
+	fleet, err := controlplane.Start(ctx, o)
 	if err != nil {
 		return err
 	}

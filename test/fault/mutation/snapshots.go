@@ -1,0 +1,127 @@
+package mutation
+
+import "slices"
+
+// Snapshots are defects that the model of a snapshot's life (test/model/snapshots) has found, and
+// those of All that it can show.
+func Snapshots() []Mutation {
+	shared := []string{
+		"snapshot-unheld", "snapshot-overrules-member", "snapshot-overrules-host", "snapshot-host-first", "snapshot-abandoned-destroyed",
+	}
+	return slices.Concat(ofSnapshotModel(), slices.DeleteFunc(ofSnapshots(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
+}
+
+func ofSnapshotModel() []Mutation {
+	return []Mutation{
+		{
+			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf went before it was held cannot be held any more, and nobody is told",
+			Edits:  []Edit{{"internal/guarded/snapshot.go", "	recorded := host != nil && ", "	recorded := false && host != nil && "}},
+			Caught: []string{"an error of leaf_snapshot"},
+		},
+		{
+			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: it is never ready, and nobody is told",
+			Edits:  []Edit{{snapshotTable, "{phase: Ending, when: []fact{not(rootEnded), not(ready)}, owner", "{phase: Ending, when: []fact{not(rootEnded), not(ready), rootGone}, owner"}},
+			Caught: []string{"the VolumeSnapshot is not ready"},
+		},
+		{
+			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stay, and no object says so",
+			Edits:  []Edit{{snapshotTable, "when: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}", "when: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}"}},
+			Caught: []string{"nobody knows of"},
+		},
+		{
+			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nobody is told",
+			Edits:  []Edit{{snapshotTable, "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced}", "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced, not(hosted)}"}},
+			Caught: []string{"is not deleted"},
+		},
+	}
+}
+
+// Files of snapshots that several mutations edit.
+const (
+	snapshotTable    = "internal/snapshot/lifecycle/table.go"
+	snapshotObserved = "internal/snapshot/observed.go"
+	mirrorContent    = "internal/mirror/snapshot/leaf.go"
+	proofSnapshot    = "internal/proof/snapshot.go"
+)
+
+// ofSnapshots are what could go wrong with snapshots.
+func ofSnapshots() []Mutation {
+	return []Mutation{
+		{
+			Name: "snapshot-unheld", Class: "I2: leaf contents do not get policy Retain: what happens in the member alone destroys a snapshot",
+			Edits: []Edit{
+				{mirrorContent, "known && Retained(leaf) {", "known {"},
+				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},
+				{"internal/guarded/snapshot.go", "	if !mirrorsnapshot.Retained(after) {", "	if false && !mirrorsnapshot.Retained(after) {"},
+			},
+			Scenario: "snapshot-lost", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "snapshot-overrules-member", Class: "I2: policy Retain of the member's class is ignored: the snapshot goes with its root",
+			Edits: []Edit{
+				{mirrorContent, "	if Policy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n		after", "	if Policy(leaf) == \"never\" {\n		after"},
+				{snapshotObserved, "|| mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.Policy(s.Content) != \"\")"},
+				{proofSnapshot, "content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
+			},
+			Scenario: "snapshot-retain-member", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "snapshot-overrules-host", Class: "I2: policy Retain of the host's class is ignored",
+			Edits: []Edit{
+				{snapshotObserved, "mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&", "mirrorsnapshot.Announced(s.Host) &&"},
+				{snapshotObserved, "	return s.Host.DeletionTimestamp != nil && mirror", "	return mirror"},
+				{snapshotTable, "when: []fact{ending, rootEnded, destroyed}", "when: []fact{rootEnded, destroyed}"},
+				{proofSnapshot, "		return now.DeletionTimestamp != nil && now.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&\n", "		return true &&\n"},
+			},
+			Scenario: "snapshot-retain", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
+			Edits: []Edit{
+				{snapshotTable, "		{phase: Destroying, when: []fact{hasContent, retained}, step: SetDelete, owner: RootSnapshot},\n", "		{phase: Destroying, when: []fact{held}, step: DropHost, owner: RootSnapshot},\n"},
+				{"internal/controller/rootsnapshot/controller.go", "	gone, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	if err != nil {", "	_, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	gone := true\n	if err != nil {"},
+			},
+			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "snapshot-absence-proves", Class: "I2: absence of a VolumeSnapshot from a cache counts as its end",
+			Edits:    []Edit{{proofSnapshot, "	gone := now == nil || now.UID != uid\n", "	gone := true\n"}},
+			Scenario: "snapshot", Fault: "stale-snapshots@host/patch/volumesnapshotcontents/content#3",
+			Caught: []string{"I1", "I2", "I6"},
+		},
+		{
+			Name: "snapshot-abandoned-destroyed", Class: "a snapshot that an admin has given up is destroyed",
+			Edits: []Edit{
+				{snapshotObserved, "	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone", "	return mirrorsnapshot.Gone"},
+				{proofSnapshot, "mirrorsnapshot.Announced(now) && !mirrorsnapshot.Abandoned(now) &&", "mirrorsnapshot.Announced(now) &&"},
+			},
+			Scenario: "snapshot-abandon", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "snapshot-left-behind", Class: "a member is deregistered, and nobody is told that it has the snapshot",
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "held), slices.ContainsFunc(l.snapshots, stays):", "held):"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
+			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
+		},
+		{
+			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot of the same name is taken for a leaf",
+			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "		case !ours:\n			s.NameTaken = true\n		case origin.UID != s.UID:", "		case ours && origin.UID != s.UID:"}},
+			Scenario: "snapshot-taken", Caught: []string{"I4", "I6"},
+		},
+	}
+}
+
+// ofAttributes are what could go wrong with VolumeAttributesClasses.
+func ofAttributes() []Mutation {
+	return []Mutation{
+		{
+			Name: "attributes-unmapped", Class: "a leaf claim names the host's VolumeAttributesClass, and the member has none of that name",
+			Edits:    []Edit{{"internal/controller/rootpvc/attributes.go", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host))", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, host, name))"}},
+			Scenario: "modify", Caught: []string{"I6"},
+		},
+		{
+			Name: "attributes-unnamed", Class: "the host shows the member's name of a VolumeAttributesClass, which quotas do not know",
+			Edits:    []Edit{{"internal/mirror/pvc/attributes.go", "	if host := attributesNotes(leaf)[member]; host != \"\" {\n		return", "	if host := attributesNotes(leaf)[member]; host == \"never\" {\n		return"}},
+			Scenario: "modify-first", Caught: []string{"I5", "I6"},
+		},
+	}
+}

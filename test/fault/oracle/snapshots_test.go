@@ -1,0 +1,226 @@
+package oracle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+const leafContentName = "snapcontent-leaf"
+
+type contentOption = func(*snapshotv1.VolumeSnapshotContent)
+
+func rootSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
+	return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "nightly", UID: uid}}
+}
+
+func content(name string, ref types.UID, options ...contentOption) *snapshotv1.VolumeSnapshotContent {
+	c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+	c.Spec.Driver = v1alpha1.ProvisionerName
+	c.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+	c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: run, Name: "nightly", UID: ref}
+	for _, option := range options {
+		option(c)
+	}
+	return c
+}
+
+func hostContent(options ...contentOption) *snapshotv1.VolumeSnapshotContent {
+	return content("snapcontent-root", "root-snapshot", options...)
+}
+
+func leafContent(options ...contentOption) *snapshotv1.VolumeSnapshotContent {
+	options = append([]contentOption{func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "some.driver" }}, options...)
+	return content(leafContentName, "leaf-snapshot", options...)
+}
+
+func handled(handle string) contentOption {
+	return func(c *snapshotv1.VolumeSnapshotContent) {
+		c.Status = &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: ptr.To(handle)}
+	}
+}
+
+func placedAt(id string) contentOption {
+	return func(c *snapshotv1.VolumeSnapshotContent) {
+		c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id}
+	}
+}
+
+func kept(c *snapshotv1.VolumeSnapshotContent) {
+	c.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+}
+
+func ours(c *snapshotv1.VolumeSnapshotContent) {
+	c.Labels = map[string]string{v1alpha1.LabelHost: hostID}
+}
+
+func ending(c *snapshotv1.VolumeSnapshotContent) {
+	c.DeletionTimestamp = &metav1.Time{Time: second(6)}
+}
+
+func ofSnapshot(method string, n int) ledger.Entry {
+	e := ledger.Entry{Time: second(n), Method: method, Code: ledger.OK, SnapshotID: "snap", ClaimNamespace: run, ClaimName: "data"}
+	if method == ledger.CreateSnapshot {
+		e.ContentName, e.VolumeSnapshot = leafContentName, run+"/nightly"
+	}
+	return e
+}
+
+// taken is a snapshot's life until it is in use, as it should be.
+func taken(more ...Sighting) []Sighting {
+	mine := handled(oneID + "/" + leafContentName)
+	return append([]Sighting{
+		seen(host, 0, rootSnapshot("root-snapshot")), seen(host, 1, hostContent()), seen(host, 2, hostContent(placedAt(oneID))),
+		seen(one, 3, leafContent()), seen(one, 4, leafContent(kept, ours)), seen(host, 5, hostContent(mine)),
+	}, more...)
+}
+
+func TestSnapshots(t *testing.T) {
+	mine := handled(oneID + "/" + leafContentName)
+	gone := ended(seen(host, 7, rootSnapshot("root-snapshot")))
+	deleting := seen(host, 6, hostContent(mine, ending))
+	flipped := seen(one, 8, leafContent(ours))
+	destroyed := books(ofSnapshot(ledger.CreateSnapshot, 3), ofSnapshot(ledger.DeleteSnapshot, 9))
+	live := books(ofSnapshot(ledger.CreateSnapshot, 3))
+	deletion := map[string]controlplane.Requests{one: {{
+		Time: second(40), Verb: "delete", Resource: "volumesnapshots", Namespace: run, Name: "nightly", Code: 200,
+	}}}
+	stampedLeaf := func() *snapshotv1.VolumeSnapshot {
+		leaf := rootSnapshot("leaf-snapshot")
+		leaf.Labels = map[string]string{v1alpha1.LabelHost: hostID}
+		return leaf
+	}
+	for name, tt := range map[string]struct {
+		evidence Evidence
+		want     []string // invariant and oracle
+	}{
+		"in use": {Evidence{History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, nil},
+		"in use, and the host has no handle yet": {Evidence{
+			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt(oneID)))}, Ledgers: live,
+		}, nil},
+		"I1: nobody's":                       {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
+		"nobody's, and reported":             {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
+		"I1: nobody's, a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
+		"I1: the host's content is of another": {Evidence{
+			History: taken(), Live: []Sighting{seen(host, 9, hostContent(handled(oneID+"/another")))}, Ledgers: live,
+		}, []string{"I1 snapshots"}},
+		"I1: the host's content is placed elsewhere": {Evidence{
+			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt("other")))}, Ledgers: live,
+		}, []string{"I1 snapshots"}},
+		"I1: the host's content is another driver's": {Evidence{
+			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine, func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "other" }))}, Ledgers: live,
+		}, []string{"I1 snapshots"}},
+		"its member was restored, and forgot it": {Evidence{
+			Restored: &Restore{Cluster: one, Began: second(4), At: second(5)}, History: taken(), Ledgers: live,
+		}, nil},
+		"I1: its member was restored, and has it": {Evidence{
+			Restored: &Restore{Cluster: one, Began: second(4), At: second(5)}, History: taken(), Ledgers: live,
+			Live: []Sighting{seen(one, 9, leafContent(ours))},
+		}, []string{"I1 snapshots"}},
+		"of another run's claim": {Evidence{Ledgers: books(ledger.Entry{
+			Method: ledger.CreateSnapshot, Code: ledger.OK, SnapshotID: "x", ClaimNamespace: "other",
+		})}, nil},
+
+		"destroyed as it should be": {Evidence{History: taken(deleting, gone, flipped), Ledgers: destroyed}, nil},
+		"destroyed while its object is being deleted": {Evidence{History: taken(deleting, flipped, func() Sighting {
+			s := rootSnapshot("root-snapshot")
+			s.DeletionTimestamp = &metav1.Time{Time: second(6)}
+			return seen(host, 6, s)
+		}()), Ledgers: destroyed}, nil},
+		"destroyed after the host's content": {Evidence{
+			History: taken(gone, ended(seen(host, 7, hostContent(mine, ending)))), Ledgers: destroyed,
+		}, nil},
+		"I2: while the host's content lives":      {Evidence{History: taken(gone, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: while its object lives":              {Evidence{History: taken(deleting, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: although the host retains":           {Evidence{History: taken(gone, seen(host, 6, hostContent(mine, ending, kept)), flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: put to Delete, and nothing happened": {Evidence{History: taken(flipped), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, []string{"I2 contents"}},
+		"I2: although the member retains": {Evidence{History: []Sighting{
+			seen(host, 0, rootSnapshot("root-snapshot")), seen(one, 3, leafContent(kept)), seen(one, 4, leafContent(kept, ours)),
+			seen(host, 5, hostContent(mine)), deleting, gone, flipped,
+		}, Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: the host never had it": {Evidence{History: []Sighting{seen(one, 3, leafContent())}, Ledgers: destroyed}, []string{"I2 snapshots"}},
+		"I2: an earlier one's content is the one that ended": {Evidence{History: []Sighting{
+			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))),
+			ended(seen(host, 1, rootSnapshot("earlier"))), ended(seen(host, 1, content("snapcontent-earlier", "earlier", placedAt(oneID), ending))),
+			seen(host, 2, rootSnapshot("root-snapshot")), seen(host, 2, hostContent(placedAt(oneID))), seen(one, 3, leafContent()),
+		}, Ledgers: destroyed}, []string{"I2 snapshots"}},
+		"an earlier one was destroyed, and a later one lives": {Evidence{History: []Sighting{
+			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))), seen(one, 3, leafContent()),
+			ended(seen(host, 5, rootSnapshot("earlier"))), seen(host, 5, content("snapcontent-earlier", "earlier", placedAt(oneID), ending)),
+			seen(host, 6, rootSnapshot("root-snapshot")), seen(host, 6, hostContent(placedAt(oneID))),
+		}, Ledgers: destroyed}, nil},
+		"of an earlier run": {Evidence{Began: second(20), Ledgers: destroyed}, nil},
+		"I2: unconfirmed": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Requests: deletion, History: []Sighting{seen(one, 1, stampedLeaf())},
+		}, []string{"I2 suspended"}},
+		"I2: put to Delete unconfirmed": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Ledgers: books(),
+			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
+		}, []string{"I2 suspended"}},
+		"put to Delete after the confirmation": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(35)}, Ledgers: books(),
+			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
+		}, nil},
+		"I3: a content of two snapshots": {Evidence{
+			History: taken(seen(host, 9, hostContent(handled(oneID+"/another")))), Ledgers: books(),
+		}, []string{"I3 snapshots"}},
+		"I4: a write to a user's object": {Evidence{
+			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live,
+			Requests: map[string]controlplane.Requests{host: {{Verb: "patch", Resource: "volumesnapshots", Namespace: run, Name: "nightly", Code: 200}}},
+		}, []string{"I4 audit"}},
+		"writes to what is Xylem's": {Evidence{
+			History: taken(seen(one, 3, stampedLeaf())), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live,
+			Requests: map[string]controlplane.Requests{
+				host: {{Verb: "patch", Resource: "volumesnapshotcontents/status", Name: "snapcontent-root", Code: 200}},
+				one:  {{Verb: "patch", Resource: "volumesnapshotcontents", Name: leafContentName, Code: 200}, {Verb: "create", Resource: "volumesnapshots", Namespace: run, Name: "nightly", Code: 201}},
+			},
+		}, nil},
+		"I4: a write to another driver's content": {Evidence{
+			History:  []Sighting{seen(host, 1, content("foreign", "x", func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "other" }))},
+			Requests: map[string]controlplane.Requests{host: {{Verb: "patch", Resource: "volumesnapshotcontents/status", Name: "foreign", Code: 200}}},
+		}, []string{"I4 audit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := tt.evidence
+			e.Namespace, e.Host, e.IDs = run, host, map[string]string{host: hostID, one: oneID, "cluster39": "other"}
+			slices.SortStableFunc(e.History, func(a, b Sighting) int { return a.At.Compare(b.At) })
+			var got []string
+			for _, v := range Judge(e) {
+				got = append(got, v.Invariant+" "+v.Oracle)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tt.want, slices.Compact(got)); diff != "" {
+				t.Errorf("-want +got:\n%s\n%v", diff, Judge(e))
+			}
+		})
+	}
+}
+
+func TestNumberOfCreationIsNoPartOfTheState(t *testing.T) {
+	object := func(created int64) []Object {
+		o := Object{Cluster: one}
+		o.Object = map[string]any{
+			"kind": "VolumeSnapshotContent", "metadata": map[string]any{"name": "a"},
+			"status": map[string]any{"creationTime": created, "restoreSize": int64(1)},
+		}
+		return []Object{o}
+	}
+	a, b := Normalise(object(time.Now().UnixNano()), run, nil), Normalise(object(1), run, nil)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("two times differ (-a +b):\n%s", diff)
+	}
+	if len(a) < 3 {
+		t.Errorf("state = %q, want what is not the time", a)
+	}
+}

@@ -1,0 +1,316 @@
+package snapshots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/leafsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Model is what all worlds of a check have in common.
+type Model struct {
+	bound   uint8
+	objects *objects
+	indexes map[string]client.IndexerFunc
+	taken   map[stepKey][]step
+}
+
+// New makes a model in which at most so many disruptions lie on the way to a world.
+func New(ctx context.Context, disruptions uint8) (*Model, error) {
+	m := &Model{
+		bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
+	}
+	return m, index.SetupSnapshots(ctx, m)
+}
+
+// run is one reconcile, in a world that its first write changes.
+type run struct {
+	world      world
+	wrote      string
+	slot       int
+	status     bool // the object's status alone
+	violations []string
+	exhausted  bool
+	now        time.Time
+}
+
+func (r *run) Now() time.Time { return r.now }
+
+func (r *run) Since(t time.Time) time.Duration { return r.now.Sub(t) }
+
+// Eventf is told of events, which nothing depends on.
+func (*run) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+// guard of a world in which the fence is held.
+type guard struct{ suspended bool }
+
+func (guard) Held() error { return nil }
+
+func (g guard) MayDestroy() error {
+	if g.suspended {
+		return fmt.Errorf("%w: a cluster of the model was restored", guarded.ErrSuspended)
+	}
+	return nil
+}
+
+func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
+
+// step is what a reconcile came to, if that is anything.
+type step struct {
+	controller string
+	wrote      string
+	slot       int
+	status     bool
+	to         state
+	of         [leaves]uint8
+	violations []string
+	err        string
+	exhausted  bool
+}
+
+// stepKey is all that the steps in a world depend on.
+type stepKey struct {
+	seen, live       state
+	of               [leaves]uint8
+	made             uint8
+	suspended        restoredCluster
+	hostPolicy, leaf policy
+	theirs, givenUp  bool
+}
+
+// steps of all controllers in a world.
+func (m *Model) steps(ctx context.Context, w world) []step {
+	key := stepKey{w.seen(), w.state, w.of, w.made, w.suspended, w.hostPolicy, w.leafPolicy, w.theirs, w.givenUp}
+	if known, ok := m.taken[key]; ok {
+		return known
+	}
+	var all []step
+	for _, controller := range []string{rootsnapshot.Name, leafsnapshot.Name, hostsnapshot.Name} {
+		for n := range w.made {
+			s := m.step(ctx, w, controller, mirrorsnapshot.ContentName(rootUID(int(n))))
+			if s.wrote != "" || s.err != "" || s.exhausted || len(s.violations) > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	m.taken[key] = all
+	return all
+}
+
+// step runs one reconcile of a process that has just been started.
+func (m *Model) step(ctx context.Context, w world, controller, name string) (s step) {
+	r := &run{world: w, now: deleted.Time}
+	seen := w.seen()
+	cached := func(s side) reader { return reader{model: m, side: s, state: func() state { return seen }} }
+	live := func(s side) reader {
+		return reader{model: m, side: s, state: func() state { return r.world.state }}
+	}
+	reconciler, err := m.reconciler(controller, r, cached, live)
+	if err != nil {
+		panic(err)
+	}
+	s.controller = controller
+	defer func() {
+		if p := recover(); p != nil {
+			s.violations = append(s.violations, fmt.Sprintf("%s panics: %v", controller, p))
+		}
+	}()
+	_, err = reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	s.wrote, s.slot, s.status, s.to, s.of = r.wrote, r.slot, r.status, r.world.state, r.world.of
+	s.violations, s.exhausted = r.violations, r.exhausted
+	switch {
+	case err == nil, errors.Is(err, errKilled):
+	case strings.Contains(err.Error(), "panic"):
+		s.violations = append(s.violations, fmt.Sprintf("%s panics: %v", controller, err))
+	default:
+		s.err = err.Error()
+	}
+	return s
+}
+
+// reconciler is one of the controllers, with nothing in its memory.
+func (m *Model) reconciler(controller string, r *run, cached, live func(side) reader) (reconcile.Reconciler, error) {
+	host := route.NewOptional()
+	host.Serve(cached(hostSide))
+	if controller == hostsnapshot.Name {
+		return guarded.Settling(&hostsnapshot.Reconciler{
+			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Snapshots: host, Recorder: r, Clock: r,
+			Records: &hostrecord.Records{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
+		}), nil
+	}
+	g := guard{r.world.suspended != neither}
+	link := &member.Link{
+		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
+		HostSnapshots: host, Snapshots: member.NewSnapshots(), Recorder: r, Clock: r, MayDestroy: g.MayDestroy,
+		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
+		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
+		Unrestored: func(context.Context) error { return nil },
+		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+	}
+	link.Snapshots.Serve(cached(memberSide))
+	var err error
+	if controller == rootsnapshot.Name {
+		err = rootsnapshot.Setup(link)
+	} else {
+		err = leafsnapshot.Setup(link, leafsnapshot.Options{Book: account.NewBook()})
+	}
+	return link.Controllers()[0], err
+}
+
+// Result of a check.
+type Result struct {
+	// Worlds that were visited, and Ends among them, in which nothing moves.
+	Worlds, Ends int
+	// ByController is how many steps each took.
+	ByController map[string]int
+	// Findings by what is wrong.
+	Findings map[string]*Finding
+}
+
+// Finding is something that is wrong, in so many worlds, and how the first was reached.
+type Finding struct {
+	Worlds int
+	Trace  string
+}
+
+// search is a breadth-first visit of all worlds.
+type search struct {
+	model  *Model
+	ids    map[world]int
+	worlds []world
+	from   []int    // the world that each was reached from first
+	by     []string // by which move
+	result Result
+}
+
+// Check visits all worlds within the bounds that begin with a VolumeSnapshot of a class; the
+// member's class has a policy of its own.
+func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
+	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
+	w := world{hostPolicy: host, leafPolicy: leaf, budget: m.bound, made: 1}
+	w.state[root] = m.objects.keep(newSnapshot(rootUID(0)))
+	s.visit(w, -1, fmt.Sprintf("a VolumeSnapshot; the host's class says %s, the member's %s", host, leaf))
+	for at := 0; at < len(s.worlds); at++ {
+		s.expand(ctx, at)
+	}
+	s.result.Worlds = len(s.worlds)
+	return s.result
+}
+
+func (s *search) visit(w world, from int, by string) {
+	if _, known := s.ids[w]; known {
+		return
+	}
+	s.ids[w] = len(s.worlds)
+	s.worlds, s.from, s.by = append(s.worlds, w), append(s.from, from), append(s.by, by)
+}
+
+// written is the part of an object that a step wrote to.
+type written struct {
+	slot   int
+	status bool
+}
+
+// expand a world: all its moves.
+func (s *search) expand(ctx context.Context, at int) {
+	m, w := s.model, s.worlds[at]
+	steps := m.steps(ctx, w)
+	s.ours(at, steps)
+	others := m.kubernetes(w)
+	for _, move := range others {
+		s.visit(move.to, at, move.name)
+	}
+	for _, move := range m.disruptions(w) {
+		s.visit(move.to, at, "DISRUPTION: "+move.name)
+	}
+	moves := len(others) > 0 || slices.ContainsFunc(steps, func(s step) bool { return s.wrote != "" || s.exhausted })
+	if !moves && w.lagging == none && w.suspended == neither {
+		s.result.Ends++
+		s.ended(at, steps)
+	}
+}
+
+// ours are the steps of Xylem's controllers in a world.
+func (s *search) ours(at int, steps []step) {
+	w := s.worlds[at]
+	writers := map[written]string{}
+	for _, step := range steps {
+		for _, violation := range step.violations {
+			s.find(at, step.controller+": "+violation+w.lagging.String(), step.wrote)
+		}
+		if step.wrote == "" {
+			continue
+		}
+		what := written{step.slot, step.status}
+		if other := writers[what]; other != "" && other != step.controller && w.lagging == none {
+			s.find(at, fmt.Sprintf("%s and %s both write one object", min(other, step.controller), max(other, step.controller)), step.wrote)
+		}
+		writers[what] = step.controller
+		to := w
+		to.state, to.of = step.to, step.of
+		s.visit(to, at, step.controller+": "+step.wrote)
+		s.result.ByController[step.controller]++
+	}
+}
+
+// ended: nothing moves in a world.
+func (s *search) ended(at int, steps []step) {
+	told := s.model.told(s.worlds[at])
+	for _, step := range steps {
+		if step.err != "" {
+			told = true
+			s.find(at, "nothing moves, but for an error of "+step.controller+": "+step.err, "")
+		}
+	}
+	for _, what := range s.model.unsettled(s.worlds[at]) {
+		if strings.HasPrefix(what, "I1") || !told {
+			s.find(at, what+"; nothing moves, and nobody is told (I6)", "")
+		}
+	}
+}
+
+// told reports whether a content of the host says that something is wrong.
+func (m *Model) told(w world) bool {
+	return slices.ContainsFunc([]int{content, content + 1}, func(slot int) bool {
+		c := m.content(w.state, slot)
+		return c != nil && c.Status != nil && c.Status.Error != nil
+	})
+}
+
+func (s *search) find(at int, what, last string) {
+	f := s.result.Findings[what]
+	if f == nil {
+		f = &Finding{}
+		s.result.Findings[what] = f
+		var trace []string
+		for i := at; i >= 0; i = s.from[i] {
+			trace = append(trace, "  "+s.by[i])
+		}
+		slices.Reverse(trace)
+		if last != "" {
+			trace = append(trace, "  => "+last)
+		}
+		f.Trace = strings.Join(append(trace, "    "+s.model.describe(s.worlds[at])), "\n")
+	}
+	f.Worlds++
+}

@@ -1,0 +1,50 @@
+package snapshots
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/leafsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
+)
+
+var disruptions = flag.Uint("disruptions", 2, "at most so many disruptions lie on the way to a world")
+
+func TestCheck(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	for _, host := range []policy{deletes, retains} {
+		for _, leaf := range []policy{deletes, retains} {
+			t.Run(fmt.Sprintf("%s in the host and %s in the member", host, leaf), func(t *testing.T) {
+				t.Parallel()
+				check(t, host, leaf)
+			})
+		}
+	}
+}
+
+func check(t *testing.T, host, leaf policy) {
+	t.Helper()
+	m, err := New(t.Context(), uint8(*disruptions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := m.Check(t.Context(), host, leaf)
+	t.Logf("%d disruptions: %d worlds, %v; nothing moves in %d of them", *disruptions, r.Worlds, r.ByController, r.Ends)
+	for what, f := range r.Findings {
+		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
+	}
+	// A model in which nothing happens finds nothing.
+	for _, controller := range []string{rootsnapshot.Name, leafsnapshot.Name, hostsnapshot.Name} {
+		if r.ByController[controller] == 0 {
+			t.Errorf("%s took no step", controller)
+		}
+	}
+	if r.Ends == 0 {
+		t.Error("there is no world in which nothing moves")
+	}
+}

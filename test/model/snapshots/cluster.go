@@ -1,0 +1,328 @@
+package snapshots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+const (
+	namespace    = "shop"
+	snapshotName = "nightly"
+	claimName    = "data"
+	className    = "fast"
+	driver       = "disk.example.com"
+)
+
+// here is the member of the model.
+var here = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
+
+// errKilled ends a reconcile at the write that follows its first.
+var errKilled = errors.New("the process was killed")
+
+// side is which cluster a reader or a writer is of.
+type side int
+
+const (
+	hostSide side = iota
+	memberSide
+)
+
+// fixed are the objects of a cluster that never change: the claim, its volume and the class.
+func fixed(s side) []client.Object {
+	class := &snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Driver: v1alpha1.ProvisionerName}
+	claim := func(uid, volume string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName}}
+		c.Spec.VolumeName, c.Status.Phase = volume, corev1.ClaimBound
+		c.SetUID(types.UID(uid))
+		return c
+	}
+	onHost := claim("root-claim", "pvc-1")
+	onMember := claim("leaf-claim", "pvc-1")
+	mirror.OriginFor(here.HostID, onHost).Stamp(onMember)
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf-volume"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
+	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: namespace, Name: claimName, UID: onMember.UID}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "disk-1"}
+	if s == hostSide {
+		return []client.Object{class, onHost, hostpv.Mirror(volume, onHost, corev1.PersistentVolumeReclaimDelete, here)}
+	}
+	class.Driver = driver
+	return []client.Object{class, onMember, volume}
+}
+
+// fixedOf both sides; they are not to be changed.
+var fixedOf = [2][]client.Object{fixed(hostSide), fixed(memberSide)}
+
+// reader of a cluster: of its cache, or live. It embeds a cache for the sake of its type; of
+// that, only Get and List are there.
+type reader struct {
+	cache.Cache
+	model *Model
+	side  side
+	state func() state
+}
+
+// objects of a type.
+func (r reader) objects(like any) []client.Object {
+	var found []client.Object
+	from, to := root, leaf
+	if r.side == memberSide {
+		from, to = leaf, slots
+	}
+	s := r.state()
+	for slot := from; slot < to; slot++ {
+		if obj := r.model.objects.object(s[slot]); obj != nil {
+			found = append(found, obj)
+		}
+	}
+	found = append(found, fixedOf[r.side]...)
+	return slices.DeleteFunc(found, func(obj client.Object) bool { return reflect.TypeOf(obj) != reflect.TypeOf(like) })
+}
+
+func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	for _, obj := range r.objects(into) {
+		if obj.GetName() == key.Name && obj.GetNamespace() == key.Namespace {
+			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+}
+
+func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	var like client.Object
+	switch list.(type) {
+	case *snapshotv1.VolumeSnapshotList:
+		like = &snapshotv1.VolumeSnapshot{}
+	case *snapshotv1.VolumeSnapshotContentList:
+		like = &snapshotv1.VolumeSnapshotContent{}
+	case *v1alpha1.ClusterRegistrationList:
+		return meta.SetList(list, []runtime.Object{registration()})
+	default:
+		return fmt.Errorf("the model has no %T", list)
+	}
+	var found []runtime.Object
+	for _, obj := range r.objects(like) {
+		if (options.Namespace == "" || obj.GetNamespace() == options.Namespace) && r.model.matches(obj, options) {
+			found = append(found, obj.DeepCopyObject())
+		}
+	}
+	return meta.SetList(list, found)
+}
+
+// matches reports whether an object has the value in an index, or field, that a list asks for.
+func (m *Model) matches(obj client.Object, options client.ListOptions) bool {
+	if options.FieldSelector == nil {
+		return true
+	}
+	for _, want := range options.FieldSelector.Requirements() {
+		if want.Field == "metadata.name" {
+			if obj.GetName() != want.Value {
+				return false
+			}
+			continue
+		}
+		extract := m.indexes[fmt.Sprintf("%T %s", obj, want.Field)]
+		if extract == nil {
+			panic(fmt.Sprintf("there is no index %s of %T", want.Field, obj))
+		}
+		if !slices.Contains(extract(obj), want.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// IndexField notes an index of the caches.
+func (m *Model) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	m.indexes[fmt.Sprintf("%T %s", obj, field)] = extract
+	return nil
+}
+
+// registration of the member, which is connected.
+func registration() *v1alpha1.ClusterRegistration {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration}}
+	cr.Status.ClusterID = here.ClusterID
+	meta.SetStatusCondition(&cr.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected})
+	return cr
+}
+
+// writer is an API server as far as Xylem writes to it. The first write that changes the world is
+// made, and any other fails.
+type writer struct {
+	client.Client
+	reader
+	run    *run
+	status bool
+}
+
+func (w writer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	return w.reader.Get(ctx, key, into, opts...)
+}
+
+func (w writer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return w.reader.List(ctx, list, opts...)
+}
+
+func (w writer) Status() client.SubResourceWriter { return statusWriter{writer: w} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	writer writer
+}
+
+func (s statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	s.writer.status = true
+	return s.writer.Patch(ctx, obj, patch)
+}
+
+// slot is where the world has an object, by its name; -1 if it has no room for it.
+func (w writer) slot(obj client.Object) int {
+	from, to := root, leaf
+	if w.side == memberSide {
+		from, to = leaf, slots
+	}
+	_, isSnapshot := obj.(*snapshotv1.VolumeSnapshot)
+	for slot := from; slot < to; slot++ {
+		if nameOf(slot) == obj.GetName() && isSnapshot == (slot == root || slot == leaf) {
+			return slot
+		}
+	}
+	return -1
+}
+
+// unrecorded are objects of which the world keeps no state.
+func unrecorded(obj client.Object) bool {
+	_, lease := obj.(*coordinationv1.Lease)
+	return lease
+}
+
+func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if unrecorded(obj) {
+		return nil
+	}
+	if slot := w.slot(obj); w.side != memberSide || slot != leaf {
+		return fmt.Errorf("the model has no room for %T %s", obj, obj.GetName())
+	}
+	if w.run.world.state[leaf] != 0 {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())
+	}
+	n := slices.Index(w.run.world.of[:], 0)
+	if n < 0 {
+		w.run.exhausted = true
+		return errors.New("the model has no UID left")
+	}
+	created := as[*snapshotv1.VolumeSnapshot](obj.DeepCopyObject())
+	created.UID, created.CreationTimestamp, created.Finalizers = leafUID(n), made, []string{finalizerSnapshot}
+	return w.write("create", leaf, nil, created)
+}
+
+func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if unrecorded(obj) {
+		return nil
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	var sent struct{ Metadata metav1.Preconditions }
+	if err := json.Unmarshal(data, &sent); err != nil {
+		return err
+	}
+	slot := w.slot(obj)
+	before, err := w.checked(slot, obj, sent.Metadata)
+	if err != nil {
+		return err
+	}
+	document, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	if document, err = jsonpatch.MergePatch(document, data); err != nil {
+		return err
+	}
+	after := as[client.Object](reflect.New(reflect.TypeOf(obj).Elem()).Interface())
+	if err := json.Unmarshal(document, after); err != nil {
+		return err
+	}
+	// Each of the two resources ignores what is the other's.
+	if was, is := as[*snapshotv1.VolumeSnapshotContent](before), as[*snapshotv1.VolumeSnapshotContent](after); w.status {
+		status := is.Status
+		*is = *was.DeepCopy()
+		is.Status = status
+	} else {
+		is.Status = was.Status
+	}
+	return w.write("patch", slot, before, after)
+}
+
+func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	slot := w.slot(obj)
+	before, err := w.checked(slot, obj, ptr.Deref(options.Preconditions, metav1.Preconditions{}))
+	if err != nil {
+		return err
+	}
+	after := as[client.Object](before.DeepCopyObject())
+	delet(after)
+	return w.write("delete", slot, before, after)
+}
+
+// checked is the object that is to be written to, if it is as the preconditions say.
+func (w writer) checked(slot int, obj client.Object, want metav1.Preconditions) (client.Object, error) {
+	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
+	if slot < 0 || w.run.world.state[slot] == 0 {
+		return nil, apierrors.NewNotFound(resource, obj.GetName())
+	}
+	there := as[client.Object](w.model.objects.object(w.run.world.state[slot]).DeepCopyObject())
+	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("it has changed"))
+	}
+	return there, nil
+}
+
+// write an object, if this is the first write that changes anything.
+func (w writer) write(verb string, slot int, before, after client.Object) error {
+	if before != nil && equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if w.run.wrote != "" {
+		return errKilled
+	}
+	w.run.wrote = fmt.Sprintf("%s %T in the %s, %s", verb, after, [...]string{"host", "member"}[w.side], after.GetName())
+	w.run.slot = slot
+	w.run.status = w.status
+	w.run.violations = append(w.run.violations, w.model.violations(w.run.world, slot, before, after)...)
+	if before == nil {
+		origin, _ := mirror.OriginIn(here.HostID, after)
+		n := slices.Index(w.run.world.of[:], 0)
+		w.run.world.of[n] = numberOf(origin.UID)
+	}
+	w.run.world.state[slot] = w.model.left(after)
+	return nil
+}

@@ -1,0 +1,127 @@
+package snapshots
+
+import (
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// disruptions are what users and admins do, and what happens to clusters and caches. What ends one
+// costs nothing.
+func (m *Model) disruptions(w world) []move {
+	ms := &moves{model: m, from: w}
+	if w.lagging != none {
+		ms.add("the cache follows", func(w *world) { w.lagging, w.stale = none, state{} })
+	}
+	if w.suspended != neither {
+		ms.add("an admin confirms the restore", func(w *world) { w.suspended = neither })
+	}
+	if w.budget == 0 {
+		return ms.all
+	}
+	ms.from.budget--
+	ms.ofUsers()
+	ms.ofHostAdmins()
+	ms.ofMemberAdmins()
+	ms.ofClusters()
+	if w.lagging == none {
+		for k := rootSnapshots; k <= leafContents; k++ {
+			ms.add("a cache stops"+k.String(), func(w *world) {
+				from, to := k.of()
+				w.lagging = k
+				copy(w.stale[from:to], w.state[from:to])
+			})
+		}
+	}
+	return ms.all
+}
+
+func (ms *moves) ofUsers() {
+	m, s := ms.model, ms.model.snapshot(ms.from.state, root)
+	switch {
+	case s != nil && s.DeletionTimestamp == nil:
+		ms.add("the user deletes the VolumeSnapshot", func(w *world) {
+			change(m, w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
+		})
+	case s == nil && ms.from.made < roots:
+		ms.add("the user creates another VolumeSnapshot of that name", func(w *world) {
+			w.state[root] = m.objects.keep(newSnapshot(rootUID(int(w.made))))
+			w.made++
+		})
+	}
+}
+
+func (ms *moves) ofHostAdmins() {
+	m := ms.model
+	for slot := content; slot < leaf; slot++ {
+		c := m.content(ms.from.state, slot)
+		if c == nil {
+			continue
+		}
+		policy := func(to snapshotv1.DeletionPolicy) {
+			ms.add("the host's admin sets a content to "+string(to), func(w *world) {
+				w.kept = w.kept || to == snapshotv1.VolumeSnapshotContentRetain
+				change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.DeletionPolicy = to })
+			})
+		}
+		policy(snapshotv1.VolumeSnapshotContentDelete)
+		policy(snapshotv1.VolumeSnapshotContentRetain)
+		if c.DeletionTimestamp == nil {
+			ms.add("the host's admin deletes a content", func(w *world) {
+				change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delet(c) })
+			})
+		}
+		ms.add("the host's admin deletes a content, finalizers and all", func(w *world) { w.state[slot], w.givenUp = 0, true })
+		ms.add("the host's admin abandons a snapshot", func(w *world) {
+			w.givenUp = true
+			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+			})
+		})
+	}
+}
+
+func (ms *moves) ofMemberAdmins() {
+	m := ms.model
+	for slot := leaf; slot < slots; slot++ {
+		obj := m.objects.object(ms.from.state[slot])
+		if obj == nil || obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		what := "a leaf content"
+		if slot == leaf {
+			what = "the leaf VolumeSnapshot"
+		}
+		ms.add("the member's admin deletes "+what, func(w *world) {
+			w.theirs = true
+			change(m, w, slot, func(obj client.Object) { delet(obj) })
+		})
+		if slot != leaf {
+			ms.add("the member's admin deletes "+what+", finalizers and all", func(w *world) { w.state[slot], w.theirs = 0, true })
+		}
+	}
+}
+
+func (ms *moves) ofClusters() {
+	for cluster, name := range map[restoredCluster]string{theHost: "host", theMember: "member"} {
+		from, to := root, leaf
+		if cluster == theMember {
+			from, to = leaf, slots
+		}
+		if ms.from.backedUp == neither {
+			ms.add("a backup of the "+name, func(w *world) {
+				w.backedUp = cluster
+				copy(w.backup[from:to], w.state[from:to])
+			})
+		}
+		if ms.from.backedUp == cluster && ms.from.suspended == neither {
+			ms.add("the "+name+" is restored", func(w *world) {
+				copy(w.state[from:to], w.backup[from:to])
+				w.backup, w.backedUp, w.suspended, w.theirs = state{}, neither, cluster, true
+				w.lagging, w.stale = none, state{} // its process begins anew
+			})
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package snapshots
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+const (
+	// roots is how many VolumeSnapshots of the name there are, one after another; leaves the same
+	// in the member.
+	roots  = 2
+	leaves = 3
+)
+
+// Slots of objects: of the host the VolumeSnapshot and the content of each root, and of the member
+// the same of each leaf.
+const (
+	root = iota
+	content
+	leaf        = content + roots
+	leafContent = leaf + 1
+	slots       = leafContent + leaves
+)
+
+// kind of objects whose cache does not follow.
+type kind uint8
+
+const (
+	none kind = iota
+	rootSnapshots
+	rootContents
+	leafSnapshots
+	leafContents
+)
+
+func (k kind) String() string {
+	return [...]string{"", " (its cache of VolumeSnapshots lags)", " (its cache of host contents lags)", " (its cache of leaf VolumeSnapshots lags)", " (its cache of leaf contents lags)"}[k]
+}
+
+// of are the slots of a kind.
+func (k kind) of() (from, to int) {
+	switch k {
+	case rootSnapshots:
+		return root, content
+	case rootContents:
+		return content, leaf
+	case leafSnapshots:
+		return leaf, leafContent
+	case leafContents:
+		return leafContent, slots
+	case none:
+	}
+	return 0, 0
+}
+
+func rootUID(n int) types.UID { return types.UID("r" + strconv.Itoa(n+1)) }
+func leafUID(n int) types.UID { return types.UID("l" + strconv.Itoa(n+1)) }
+
+// nameOf the object in a slot.
+func nameOf(slot int) string {
+	switch {
+	case slot == root, slot == leaf:
+		return snapshotName
+	case slot < leaf:
+		return mirrorsnapshot.ContentName(rootUID(slot - content))
+	}
+	return mirrorsnapshot.ContentName(leafUID(slot - leafContent))
+}
+
+// restoredCluster whose restore waits for an admin's confirmation.
+type restoredCluster uint8
+
+const (
+	neither restoredCluster = iota
+	theMember
+	theHost
+)
+
+// id of an object in its state, which is its resourceVersion as well; 0 is no object.
+type id int32
+
+type state [slots]id
+
+// policy of a class.
+type policy uint8
+
+const (
+	deletes policy = iota
+	retains
+)
+
+func (p policy) String() string { return string(p.of()) }
+
+func (p policy) of() snapshotv1.DeletionPolicy {
+	return [...]snapshotv1.DeletionPolicy{snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain}[p]
+}
+
+// world is all that there is. It is comparable: two worlds that are equal are one.
+type world struct {
+	state
+	hostPolicy, leafPolicy policy // of the classes
+	// data are there of a leaf content.
+	data [leaves]bool
+	// of is the root of each leaf, from 1; 0: there was no such leaf.
+	of [leaves]uint8
+	// made is how many roots there were.
+	made uint8
+	// theirs: an admin of the member deleted something, or a cluster was restored: what is
+	// forgotten is no leak of Xylem's, and what is lost not its loss.
+	theirs bool
+	// givenUp: an admin of the host abandoned a snapshot, or took its content away; kept: set a
+	// content to Retain.
+	givenUp, kept bool
+
+	suspended restoredCluster
+	backup    state
+	backedUp  restoredCluster
+
+	lagging kind
+	stale   state // what the cache of that kind shows, nothing else
+
+	budget uint8 // disruptions still to come
+}
+
+// seen is what the caches show.
+func (w *world) seen() state {
+	s := w.state
+	from, to := w.lagging.of()
+	copy(s[from:to], w.stale[from:to])
+	return s
+}
+
+// objects are all that were ever made, by id. They are not changed any more.
+type objects struct {
+	mu  sync.RWMutex
+	ids map[string]id
+	all []client.Object
+}
+
+// keep an object, which its caller leaves alone from now on; nil is 0.
+func (o *objects) keep(obj client.Object) id {
+	obj.SetResourceVersion("")
+	bytes, err := json.Marshal(obj) // maps are in the order of their keys
+	if err != nil {
+		panic(err)
+	}
+	key := fmt.Sprintf("%T%s", obj, bytes)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known, ok := o.ids[key]; ok {
+		return known
+	}
+	o.all = append(o.all, obj)
+	made := id(len(o.all)) //nolint:gosec // memory ends before
+	o.ids[key] = made
+	obj.SetResourceVersion(strconv.Itoa(int(made)))
+	return made
+}
+
+// object of an id; nil for 0. It is not to be changed.
+func (o *objects) object(i id) client.Object {
+	if i == 0 {
+		return nil
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.all[i-1]
+}
+
+// snapshot of a slot; nil if there is none.
+func (m *Model) snapshot(s state, slot int) *snapshotv1.VolumeSnapshot {
+	snapshot, _ := m.objects.object(s[slot]).(*snapshotv1.VolumeSnapshot)
+	return snapshot
+}
+
+// content of a slot; nil if there is none.
+func (m *Model) content(s state, slot int) *snapshotv1.VolumeSnapshotContent {
+	content, _ := m.objects.object(s[slot]).(*snapshotv1.VolumeSnapshotContent)
+	return content
+}
+
+// left is the id of an object that was written to; 0 if it was deleted and nothing holds it.
+func (m *Model) left(obj client.Object) id {
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		return 0
+	}
+	return m.objects.keep(obj)
+}
+
+// change makes a change to the object in a slot.
+func change[T client.Object](m *Model, w *world, slot int, do func(T)) {
+	obj := as[T](m.objects.object(w.state[slot]).DeepCopyObject())
+	do(obj)
+	w.state[slot] = m.left(obj)
+}
+
+func delet(obj client.Object) {
+	if obj.GetDeletionTimestamp() == nil {
+		obj.SetDeletionTimestamp(&deleted)
+	}
+}
+
+// unusedUID is one that no object of a world, its backup or its caches has.
+func (m *Model) unusedUID(w *world, prefix string) types.UID {
+	var used []types.UID
+	for _, s := range []state{w.state, w.backup, w.stale} {
+		for _, i := range s {
+			if obj := m.objects.object(i); obj != nil {
+				used = append(used, obj.GetUID())
+				for _, value := range obj.GetAnnotations() {
+					used = append(used, types.UID(value))
+				}
+			}
+		}
+	}
+	for n := 1; ; n++ {
+		if uid := types.UID(prefix + "-" + strconv.Itoa(n)); !slices.Contains(used, uid) {
+			return uid
+		}
+	}
+}
+
+// describe a world for a reader of a trace.
+func (m *Model) describe(w world) string {
+	var parts []string
+	for slot, i := range w.state {
+		side := "host"
+		if slot >= leaf {
+			side = "leaf"
+		}
+		switch obj := m.objects.object(i).(type) {
+		case *snapshotv1.VolumeSnapshot:
+			status, _ := json.Marshal(obj.Status)
+			parts = append(parts, fmt.Sprintf("%s VolumeSnapshot %s%s: %s", side, obj.UID, deleting(obj), status))
+		case *snapshotv1.VolumeSnapshotContent:
+			status, _ := json.Marshal(obj.Status)
+			parts = append(parts, fmt.Sprintf("%s %s (%s)%s: %s, finalizers %d, %v: %s", side, obj.Name, obj.UID, deleting(obj), obj.Spec.DeletionPolicy, len(obj.Finalizers), obj.Annotations, status))
+		}
+	}
+	parts = append(parts, fmt.Sprintf("data %v; classes %s and %s; to be confirmed: %v", w.data, w.hostPolicy, w.leafPolicy, w.suspended != neither))
+	return strings.Join(parts, "\n    ")
+}
+
+func deleting(obj client.Object) string {
+	if obj.GetDeletionTimestamp() == nil {
+		return ""
+	}
+	return ", deleting"
+}
+
+var (
+	made    = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	deleted = metav1.NewTime(made.Add(time.Hour))
+)
+
+// as is a value of a type that it is known to have.
+func as[T any](value any) T {
+	typed, ok := value.(T)
+	if !ok {
+		panic(fmt.Sprintf("%T is no %T", value, typed))
+	}
+	return typed
+}
