@@ -31,7 +31,7 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
 	case recorded && from.UID != record.UID:
 		return Location{Refusal: s.gone("was deleted, and another snapshot has its name now")}
-	case from.DeletionTimestamp != nil && !(recorded && s.held()):
+	case from.DeletionTimestamp != nil && (!recorded || !s.held()):
 		return Location{Refusal: s.gone("is being deleted")}
 	}
 	return s.locateContent(claim)

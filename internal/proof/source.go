@@ -22,7 +22,7 @@ import (
 // of the source in the host. A member copies what has the name: if that were another one's, its
 // data would be in the claim.
 func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
-	source, err := index.Source(ctx, p.HostLive, true, root)
+	source, err := p.sourceOf(ctx, root)
 	if err != nil {
 		return "", false, fmt.Errorf("prove that the data source of claim %s is ready: %w", client.ObjectKeyFromObject(root), err)
 	}
@@ -42,6 +42,21 @@ func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeCla
 		proven, err = p.claimHere(ctx, key, at)
 	}
 	return at.UID, proven, err
+}
+
+// sourceOf reads, live, what the host has of the data source of a root; nil if it has none.
+func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim) (*placement.Source, error) {
+	of, has := datasource.Of(root)
+	if !has || !of.IsSnapshot() || of.Namespace != "" {
+		return index.Source(ctx, p.HostLive, true, root)
+	}
+	s := &placement.Source{Of: of}
+	var err error
+	if s.Snapshot, err = liveSnapshot(ctx, p.HostLive, types.NamespacedName{Namespace: root.Namespace, Name: of.Name}); err != nil || s.Snapshot == nil {
+		return s, err
+	}
+	s.Content, err = liveContent(ctx, p.HostLive, mirrorsnapshot.ContentName(s.Snapshot.UID))
+	return s, err
 }
 
 // claimHere proves that the leaf claim of a name is the leaf of the one that is to be cloned, bound

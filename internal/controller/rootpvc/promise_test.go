@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -372,5 +373,21 @@ func TestNeededIsLive(t *testing.T) {
 				t.Errorf("needed is %t, %v, want %t", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// A promise whose data source is in one member is fulfilled there or nowhere: that member reports why
+// it waits, although it has not placed the claim. A promise of another claim may go anywhere, so no
+// member reports on it before.
+func TestThePromiseOfACopyIsReportedWhereItsSourceIs(t *testing.T) {
+	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
+	plain, copies := promised(), promised(copying(func(f *volume.From) {
+		f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}
+	}))
+	if plain.Reports(here) || plain.Reports(other) {
+		t.Error("a member reports on a promise that it does not have")
+	}
+	if !copies.Reports(here) || copies.Reports(other) {
+		t.Error("not exactly the member that had the data source reports")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -73,9 +74,16 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || c.Observed.Promise != nil && hostpv.LetGoIn(c.Observed.Promise, m.ClusterID)
+		return p.Asked != nil && len(p.Rivals) == 0 || c.Observed.Promise != nil && (hostpv.LetGoIn(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has it, so remove the report
+}
+
+// copiesHere reports whether the root's data source was in a member when its promise was created: no
+// other member may fulfil that.
+func (c *Claim) copiesHere(m mirror.Member) bool {
+	record, recorded := datasource.RecordOf(c.Root)
+	return recorded && datasource.Has(c.Root) && record.ClusterID == m.ClusterID
 }
 
 // OfClaim observes a claim by the name that root and leaf share.

@@ -36,7 +36,7 @@ func ofClones() []Mutation {
 		{
 			Name: "copies-successor-late", Class: "the same, after the leaf claim was created", Check: "TestClones",
 			Edits: []Edit{
-				{volumeSource, "	return was != \"\" && (from.Claim", "	return was == \"never\" && (from.Claim"},
+				{volumeSource, "	return was != \"\" && (!found", "	return was == \"never\" && (!found"},
 				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
 			},
 			Caught: []string{"another one's data"},

@@ -297,10 +297,9 @@ var _ = Describe("A restore from a snapshot", func() {
 })
 
 // costs are the writes of Xylem that a restore may take, with its Pod, by side, verb and resource.
-// One of the claim's is to create it, one to be sure that the member keeps its data source.
 var costs = map[string]int{
 	"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
-	"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
+	"member create persistentvolumeclaims": 1, "member patch persistentvolumes": 1, "member create pods": 1,
 }
 
 var _ = Describe("The sample of a restore", func() {
