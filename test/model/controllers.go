@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // target is the object of a write.
@@ -203,7 +204,7 @@ func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	g := guard{w.state}
 	return &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		Recorder: r, Clock: r.clock,
+		Recorder: r, Clock: r.clock, Snapshots: member.NewSnapshots(), HostSnapshots: route.NewOptional(), // neither is served
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
 		MayDestroy: g.MayDestroy,
