@@ -361,7 +361,8 @@ type OrphanedVolume struct {
 	// volume is the name of the PersistentVolume in the member.
 	// +kubebuilder:validation:MaxLength=253
 	Volume string `json:"volume"`
-	// claim is the host's claim that the volume was provisioned for, <namespace>/<name>.
+	// claim is the host's claim that the volume was provisioned for, <namespace>/<name>. Empty if
+	// the member had the volume before, and no claim used it.
 	// +kubebuilder:validation:MaxLength=512
 	Claim string `json:"claim"`
 	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.

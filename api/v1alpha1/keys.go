@@ -51,7 +51,8 @@ const (
 	// LabelManagedBy names what manages an object (Kubernetes' recommended label).
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
-	// LabelHost is on every leaf object that Xylem created: the host's cluster ID.
+	// LabelHost is on every leaf object that Xylem created: the host's cluster ID. An admin of
+	// a member sets it on a namespace, or on a volume, that the host may have.
 	LabelHost = Prefix + "host"
 
 	// LabelCluster is on virtual nodes and host PVs: the registration's name.
@@ -236,7 +237,9 @@ const (
 )
 
 // Volume attributes of a host PV that mirrors a leaf volume, and annotations of a
-// VolumeSnapshotContent of the host that represents a snapshot in a member.
+// VolumeSnapshotContent of the host that represents a snapshot in a member. On a PV that an
+// admin created for a volume that the member has already, they are annotations, which only Xylem
+// writes.
 const (
 	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf object.
 	AttributeDriver = Prefix + "driver"

@@ -117,6 +117,16 @@ const (
 	// the member has one, which Kubernetes does not let anybody take off. To do: name the
 	// class that the volume is to have.
 	ReasonModifyUnsupported = "ModifyVolumeUnsupported"
+	// ReasonAdoptionRefused: a PersistentVolume that an admin created asks for a volume of a
+	// member, and may not have it: the volume is not there, somebody uses it, or the two do
+	// not agree. On the PersistentVolume, and on the claim that is bound to it. To do: follow
+	// the message.
+	ReasonAdoptionRefused = "AdoptionRefused"
+	// ReasonConsentMissing: a PersistentVolume that an admin created asks for a volume of a
+	// member, whose admin has not consented. On the PersistentVolume, and on the claim that
+	// is bound to it. To do: ask the member's admin to label the volume there
+	// xylem.io/host=<host cluster ID>. The message has the command.
+	ReasonConsentMissing = "ConsentMissing"
 	// ReasonSelectorUnsupported: the claim of a promise has a selector, but promises have
 	// no labels to select. To do: remove spec.selector.
 	ReasonSelectorUnsupported = "SelectorUnsupported"
@@ -185,8 +195,9 @@ const (
 	// for the member's volume, with policy Retain. To do: set policy Delete if the data
 	// should be deleted with the claim.
 	ReasonVolumeMadeAnew = "VolumeMadeAnew"
-	// ReasonVolumeAdopted: the claim has the volume of an earlier claim of its name. To do:
-	// nothing.
+	// ReasonVolumeAdopted: the claim has the volume of an earlier claim of its name; or, on a
+	// PersistentVolume that an admin created, Xylem gives it the member's volume that its
+	// handle names. To do: nothing.
 	ReasonVolumeAdopted = "VolumeAdopted"
 	// ReasonExpansionPushed: Xylem requested the expansion of the volume in the member. To
 	// do: nothing.
@@ -343,8 +354,9 @@ const (
 	// set the policy to Delete or Retain.
 	ReasonReclaimPolicyUnsupported = "ReclaimPolicyUnsupported"
 	// ReasonReleaseRefused: no Pod uses a promise that is released with its last Pod, but
-	// Xylem keeps its disk, since the policy in the host or in the member is Retain. To do:
-	// run Pods in that member, or set the policy to Delete.
+	// Xylem keeps its disk, since the policy in the host or in the member is Retain. Or the
+	// claim of a volume that the member had before is gone, and no Pod used it. To do: follow
+	// the message: run Pods in that member, set the policy to Delete, or use the volume again.
 	ReasonReleaseRefused = "ReleaseRefused"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/xylem-io/xylem/internal/cli/adopt"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/register"
@@ -61,7 +62,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

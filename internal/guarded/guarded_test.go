@@ -121,6 +121,29 @@ func hostVolume() *corev1.PersistentVolume {
 		mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 }
 
+var here = mirror.Member{Registration: "cluster38", ClusterID: "id38"}
+
+// handed is a volume that the member's admin lets the host have.
+func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := volume(corev1.PersistentVolumeReclaimDelete)
+	pv.Labels, pv.Status.Phase = map[string]string{v1alpha1.LabelHost: hostID}, corev1.VolumeAvailable
+	for _, f := range change {
+		f(pv)
+	}
+	return pv
+}
+
+// asking is the host PV by which an admin asks for a volume.
+func asking(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	pv := hostpv.Mirror(leaf, claim(), corev1.PersistentVolumeReclaimRetain, here)
+	pv.ObjectMeta, pv.Spec.ClaimRef, pv.Spec.CSI.VolumeAttributes = metav1.ObjectMeta{Name: "static", UID: "static-uid", ResourceVersion: "1"}, nil, nil
+	return pv
+}
+
+func recordedFor(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	return hostpv.Recorded(asking(leaf), leaf, here)
+}
+
 func ours(m *metav1.ObjectMeta) {
 	m.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 }
@@ -485,6 +508,52 @@ func TestWritesAreGuarded(t *testing.T) {
 		}},
 		"stamp a volume of the member's": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, bare, retained, claim())
+		}, foreign: true},
+		"take a volume with consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed()
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}},
+		"take a volume with consent, after its claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}},
+		"take a volume without consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels = nil })
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}, foreign: true},
+		"take a volume of another host": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" })
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}, foreign: true},
+		"take a volume in use": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound })
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}, foreign: true},
+		"take a volume of a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed(func(pv *corev1.PersistentVolume) { stamped(&pv.ObjectMeta) })
+			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+		}, foreign: true},
+		"take a volume that nobody recorded": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.TakeVolume(ctx, actor, handed(), retained, hostVolume())
+		}, foreign: true},
+		"take a re-created volume": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed()
+			host := recordedFor(leaf)
+			leaf.UID = "re-created"
+			return l.TakeVolume(ctx, actor, leaf, retained, host)
+		}, foreign: true},
+		"take a volume without holding it": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			leaf := handed()
+			return l.TakeVolume(ctx, actor, leaf, deleted, recordedFor(leaf))
+		}, foreign: true},
+		"record an admin's host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.RecordImport(ctx, actor, asking(handed()), handed(), here)
+		}},
+		"record a host PV of another member": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.RecordImport(ctx, actor, asking(handed()), handed(), mirror.Member{Registration: "cluster39", ClusterID: "id39"})
+		}, foreign: true},
+		"record a host PV of ours again": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.RecordImport(ctx, actor, hostVolume(), handed(), here)
 		}, foreign: true},
 		"put a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, retained, nil)

@@ -157,6 +157,27 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 	return l.patch(ctx, by, before, after)
 }
 
+// TakeVolume stamps a leaf PV for a host PV that an admin created and that represents it, and
+// sets it to Retain: one that the member's admin lets this host have, and that no claim has. Its
+// resourceVersion, as of every patch, shows that it is as it was seen.
+func (l *Leaf) TakeVolume(ctx context.Context, by Actor, before, after, host *corev1.PersistentVolume) error {
+	_, leaf, uid, ours := hostpv.LeafOf(host)
+	origin, stamped := mirror.OriginIn(l.hostID, before)
+	switch {
+	case !ours || !hostpv.Imported(host) || leaf != before.Name || uid != before.UID:
+		return foreign(before, "no volume of an admin of the host represents it")
+	case !hostpv.Consented(before, l.hostID):
+		return foreign(before, "the member's admin does not let this host have it")
+	case stamped && origin.Root.Namespace != "":
+		return foreign(before, "it is stamped for a claim")
+	case before.Status.Phase != corev1.VolumeAvailable && before.Status.Phase != corev1.VolumeReleased || before.DeletionTimestamp != nil:
+		return foreign(before, "it is in use")
+	case after.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return foreign(before, "it would not be retained")
+	}
+	return l.patch(ctx, by, before, after)
+}
+
 func (l *Leaf) holds(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) bool {
 	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name && hostpv.HeldBy(volume, claim)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
@@ -95,6 +96,14 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 		return err
 	}
 	return r.patch(ctx, by, before, after)
+}
+
+// RecordImport records on a host PV that an admin created which leaf PV it represents.
+func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.PersistentVolume, m mirror.Member) error {
+	if name, asks := hostpv.ImportOfIn(host, m.ClusterID); !asks || name != leaf.Name {
+		return foreign(host, "it asks for no volume of this member that Xylem has not recorded yet")
+	}
+	return r.patch(ctx, by, host, hostpv.Recorded(host, leaf, m))
 }
 
 // FreePromise takes a promise from a member without the member's doing, so that another one can

@@ -23,6 +23,8 @@ const (
 	volumesByLeaf   = "xylem.volumes-by-leaf"
 	volumesByPlace  = "xylem.volumes-by-place"
 	volumesByClaim  = "xylem.volumes-by-claim"
+	importsByLeaf   = "xylem.imports-by-leaf"
+	importsByPlace  = "xylem.imports-by-place"
 	promisesByClaim = "xylem.promises-by-claim"
 	promisesByPlace = "xylem.promises-by-place"
 	claimsByClass   = "xylem.waiting-claims-by-class"
@@ -51,6 +53,8 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return ""
 		})},
+		{&corev1.PersistentVolume{}, importsByLeaf, onImport(func(cluster, leaf string) string { return cluster + "/" + leaf })},
+		{&corev1.PersistentVolume{}, importsByPlace, onImport(func(cluster, _ string) string { return cluster })},
 		{&corev1.PersistentVolume{}, promisesByClaim, onPromise(func(pv *corev1.PersistentVolume) string {
 			if ref := pv.Spec.ClaimRef; ref != nil {
 				return string(ref.UID)
@@ -142,6 +146,16 @@ func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1
 	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
 }
 
+// ImportsOf returns the host PVs that ask for one leaf PV, and that Xylem has not recorded.
+func ImportsOf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{importsByLeaf: clusterID + "/" + leaf})
+}
+
+// ImportsIn returns those that ask for a leaf PV of a cluster.
+func ImportsIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{importsByPlace: clusterID})
+}
+
 // VolumesOfClaim returns the host PVs of members whose claimRef names a claim.
 func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
@@ -162,6 +176,16 @@ func onPromise(key func(*corev1.PersistentVolume) string) client.IndexerFunc {
 			return ""
 		}
 		return key(pv)
+	})
+}
+
+func onImport(key func(cluster, leaf string) string) client.IndexerFunc {
+	return by(func(pv *corev1.PersistentVolume) string {
+		cluster, leaf, ok := hostpv.ImportOf(pv)
+		if !ok {
+			return ""
+		}
+		return key(cluster, leaf)
 	})
 }
 

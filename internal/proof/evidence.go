@@ -162,7 +162,7 @@ func (e Unmirrored) Covers(action Action, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || !hostpv.HeldBy(pv, claim)) {
+	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || pv.Labels[v1alpha1.LabelHost] != "" || e.None.restored || !hostpv.HeldBy(pv, claim)) {
 		return unproven("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.None.of(claim) || !e.None.thorough {

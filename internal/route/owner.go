@@ -102,6 +102,9 @@ func ownersOf(obj client.Object) []key {
 		}
 	case *corev1.PersistentVolume:
 		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
+		if cluster, _, asks := hostpv.ImportOf(obj); asks {
+			add(byCluster, cluster)
+		}
 		if hostpv.IsPromise(obj) {
 			// Pods in any member may wait for the promise, and what another member does with it may
 			// unblock or fail them.

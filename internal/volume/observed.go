@@ -33,6 +33,14 @@ type Observed struct {
 	// Twin is another host PV that represents the same volume, created by somebody else.
 	Twin *corev1.PersistentVolume
 
+	// Imports are the host PVs that an admin created for the volume, and that Xylem has not
+	// recorded. Only what leaf_pv observes has them, and what root_pvc observes of a claim that
+	// is bound to one: that lacks Host, and has in Taken the PV that represents the volume.
+	Imports []corev1.PersistentVolume
+	Taken   *corev1.PersistentVolume
+	// ImportClass is the class in the host that the first import names.
+	ImportClass *storagev1.StorageClass
+
 	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the
 	// name and another UID.
 	Leaf, Recreated *corev1.PersistentVolume
@@ -168,9 +176,10 @@ func (s *Observed) Bound() bool {
 // and the member's own policy did when the leaf PV was mirrored. A leaf PV that is there
 // without our stamp is not the one that was mirrored. One with the stamp of another root is, if
 // no claim there has it: the host PV was freed, and its next claim went before the leaf PV was
-// pointed at that one's leaf claim.
+// pointed at that one's leaf claim. A volume that the member had before, and that no claim of the
+// host used there, is kept: nobody knows it as ours but by its stamp.
 func (s *Observed) Destroys() bool {
-	if s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
 	}
 	return s.Leaf == nil || s.Stamped && s.Policy() == corev1.PersistentVolumeReclaimDelete &&
@@ -191,10 +200,10 @@ func (s *Observed) MayDelete() bool {
 }
 
 // MayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
-// although it has no stamp: the member retains it, or it may have been mirrored before the
-// member was restored.
+// although it has no stamp: the member retains it, its admin lets the host have it, or it may have
+// been mirrored before the member was restored.
 func (s *Observed) MayBeMirrored() bool {
-	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain || hostpv.Consented(s.Leaf, s.Member.HostID) {
 		return true
 	}
 	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)

@@ -43,7 +43,9 @@ const waiting = `
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: waiting, finalizers: [xylem.io/leaf-volume]}
-spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: csi.xylem.io, volumeHandle: a/b}}
+spec:
+  {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: csi.xylem.io, volumeHandle: a/b},
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: xylem.io/cluster-id, operator: In, values: [a]}]}]}}}
 `
 
 func forgetWaiting(ctx context.Context) {

@@ -51,7 +51,9 @@ var elsewhere = map[string]string{
 	"make image IMG=":                             "make test-e2e",
 	"helm test":                                   "test/charts",
 	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
-	"helm uninstall xylem ":                   "test/charts",
+	"helm uninstall xylem ":                "test/charts",
+	"kubectl xylem adopt cluster38 disk-7": "test/integration/stories",
+	"host=$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')\nmember=": "test/integration/stories",
 	"revision=$(helm history xylem":           "make test-e2e",
 	"kubectl delete customresourcedefinition": "test/charts",
 }

@@ -26,6 +26,10 @@ type Bounds struct {
 	Asks bool
 	// Clones: the second claim is created from the first.
 	Clones bool
+	// Adopts: the member has a volume before, which admins may have adopted.
+	Adopts bool
+	// Imports: the member has a volume before, for which an admin of the host creates a PV.
+	Imports bool
 	// Promises: the host's class makes promises, and a Pod is there.
 	Promises bool
 }
@@ -47,7 +51,7 @@ type outcome struct {
 }
 
 // waits reports whether no node is ever selected for a claim.
-func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits }
+func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits || m.bounds.Imports }
 
 // New makes a model without worlds.
 func New(ctx context.Context, bounds Bounds) (*Model, error) {
@@ -152,8 +156,15 @@ func (s *search) begin(mode mode) {
 			if mode != mirrors {
 				w.pod = m.objects.keep(newPod(podUIDs[0]))
 			}
+			if m.bounds.Adopts {
+				w.memberState.pvs[own], w.disks[own] = m.objects.keep(hadBefore(leaf.reclaim())), true
+			}
 			for c := range m.bounds.Names {
 				w.roots[c] = m.objects.keep(m.newRoot(c, rootUIDs[c]))
+			}
+			if m.bounds.Imports {
+				s.beginImports(w)
+				continue
 			}
 			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
 		}

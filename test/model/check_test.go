@@ -15,6 +15,8 @@ var (
 	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
 	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
 	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
+	adopted     = flag.Uint("adopted", 2, "the same, of the check of volumes that the member had before")
+	imported    = flag.Uint("imported", 2, "the same, of the check that begins with an admin's PV for such a volume")
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
 
@@ -104,6 +106,29 @@ func TestPromises(t *testing.T) {
 func TestClones(t *testing.T) {
 	begun := time.Now()
 	s := searched(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true})
+	s.cycles()
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report(t, begun, s)
+}
+
+// TestAdopting has a volume that the member had before, and admins who create host PVs for it.
+func TestAdopting(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true})
+	s.cycles()
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report(t, begun, s)
+}
+
+// TestImports begins with such a volume, an admin's host PV for it, and a claim for that, which gets
+// no other volume.
+func TestImports(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true})
 	s.cycles()
 	if err := s.wakeups(t.Context()); err != nil {
 		t.Fatal(err)

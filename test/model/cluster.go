@@ -20,6 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // errKilled ends a reconcile at the write that follows its first.
@@ -51,6 +53,9 @@ func (c contents) claims() []*corev1.PersistentVolumeClaim {
 		if claim := c.model.objects.claim(i); claim != nil {
 			found = append(found, claim)
 		}
+	}
+	if leaf := c.model.objects.pv(s.memberState.pvs[handMadeLeaf]); c.side == memberSide && takenInMember(leaf) {
+		found = append(found, ownClaim())
 	}
 	return found
 }
@@ -103,6 +108,8 @@ func (c contents) objects(like client.Object) []client.Object {
 		return []client.Object{leafNamespace()}
 	case *coordinationv1.Lease:
 		return []client.Object{record()}
+	case *v1alpha1.ClusterRegistration:
+		return []client.Object{registration()}
 	}
 	return found
 }
@@ -156,8 +163,10 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 		like = &corev1.Pod{}
 	case *storagev1.StorageClassList:
 		like = &storagev1.StorageClass{}
+	case *v1alpha1.ClusterRegistrationList:
+		like = &v1alpha1.ClusterRegistration{}
 	default:
-		return nil // of events, nodes and registrations there are none
+		return nil // of events and nodes there are none
 	}
 	var found []runtime.Object
 	for _, obj := range r.objects(like) {

@@ -29,6 +29,10 @@ func (m *Model) disruptions(w world) []move {
 		ms.hostAdmin(n)
 	}
 	ms.memberAdmin()
+	ms.adopts()
+	if m.bounds.Imports {
+		ms.imports()
+	}
 	ms.restores()
 	if w.lagging == none {
 		for k := rootClaims; k <= leafVolumes; k++ {

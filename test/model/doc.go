@@ -27,6 +27,10 @@
 //   - TestAsking: claims that grow, and that ask for an earlier volume by its name;
 //   - TestClones: a second claim that is created from the first, whose name another may get; a
 //     claim never gets data that are not its source's, or none;
+//   - TestAdopting: a volume that the member had before, and host PVs that admins create for it;
+//   - TestImports: a volume that the member had before, with and without the consent of its admin,
+//     one or two host PVs that an admin creates for it, claims that ask for it by class, by name or
+//     by the PV's claimRef, and a claim of the member's own that takes it;
 //   - TestPromises: a class that makes promises, and the Pod that has the disk made;
 //   - TestWakeups: the controllers' own sources are fed with the change of each move, and a
 //     request that has something to do is to be enqueued by the time that nothing else moves;

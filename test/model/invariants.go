@@ -97,7 +97,13 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 }
 
 func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {
+	if found := m.handMadeWritten(w, was, is); found != nil {
+		return found
+	}
 	toDelete := corev1.PersistentVolumeReclaimDelete
+	if wrong := m.notTheirs(was, is); len(wrong) > 0 {
+		return wrong
+	}
 	if was.Spec.PersistentVolumeReclaimPolicy == toDelete || is.Spec.PersistentVolumeReclaimPolicy != toDelete {
 		return nil
 	}
@@ -148,6 +154,9 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	}
 	var found []string
 	for _, host := range hosts {
+		if _, asks := hostpv.ImportOfIn(host, here.ClusterID); asks && len(hosts) > 1 {
+			continue // another one represents the volume, and this one was refused it
+		}
 		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
 		case hostpv.Releasing(host) && !hostpv.Ended(host):
@@ -160,6 +169,8 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 			found = append(found, "I2: destroyed although the host PV is not released")
 		case m.rootOf(w, ref.UID) != nil:
 			found = append(found, "I2: destroyed although the claim lives")
+		case by == nil && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] != string(corev1.PersistentVolumeReclaimDelete):
+			found = append(found, "I2: destroyed although the member retained it")
 		case uid != leaf.UID:
 			found = append(found, "I2: another leaf PV is destroyed than the one that was mirrored")
 		}
@@ -170,6 +181,9 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if was == nil {
 		return m.hostVolumeMade(w, is)
+	}
+	if found := m.importWritten(w, was, is); found != nil {
+		return found
 	}
 	ours := func(pv *corev1.PersistentVolume) bool {
 		return controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
@@ -243,6 +257,7 @@ func (m *Model) unsettled(w world) []string {
 	for _, i := range w.hostState.pvs {
 		if pv := m.objects.pv(i); pv != nil {
 			found = append(found, m.unsettledHost(w, pv)...)
+			found = append(found, m.unsettledImport(w, pv)...)
 		}
 	}
 	for n, there := range w.disks {
@@ -284,7 +299,7 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 	_, name, uid, _ := hostpv.LeafOf(pv)
 	leaf := m.leafNamed(w, name)
 	same := leaf != nil && leaf.UID == uid
-	gone := pv.Spec.ClaimRef != nil && m.rootReferredBy(w, pv) == nil
+	gone := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && m.rootReferredBy(w, pv) == nil
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case hostpv.Abandoned(pv):
 		if held {
@@ -343,7 +358,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
 		return []string{"the disk of a promise stays that no Pod uses"}
 	}
-	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && root.Status.Phase == corev1.ClaimPending && (leaf == nil || leaf.Annotations[v1alpha1.AnnotationRootUID] == "") {
+	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
 		return nil // it asks for a volume that is gone, or was never mirrored: the host's PV controller reports that
 	}
 	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {

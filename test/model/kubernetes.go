@@ -157,7 +157,7 @@ func (ms *moves) lose(s side, c int) {
 }
 
 // syncVolume is what the PV controller does with a PV (syncVolume).
-func (ms *moves) syncVolume(s side, n int) {
+func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
 	pv := m.objects.pv(pvsAt(&w, s)[n])
 	if pv == nil {
@@ -179,6 +179,7 @@ func (ms *moves) syncVolume(s side, n int) {
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil || ref.UID == "":
 		to("makes the PV Available", phase(corev1.VolumeAvailable))
+	case s == memberSide && ref.UID == theirs:
 	case claim == nil || claim.UID != ref.UID:
 		if !ended {
 			to("releases the PV", phase(corev1.VolumeReleased))

@@ -221,6 +221,11 @@ func hostClass(policy corev1.PersistentVolumeReclaimPolicy, mode mode) *storagev
 	return class
 }
 
+// registration of the member.
+func registration() *v1alpha1.ClusterRegistration {
+	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration, UID: "registration"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: here.ClusterID}}
+}
+
 // record is what the host's manager keeps of the member. The model does not look at it.
 func record() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(here.ClusterID), UID: "record",

@@ -16,8 +16,10 @@ import (
 const (
 	// names of claims that there may be.
 	names = 2
-	// leaves is for how many leaf claims there are volumes at a time, each of its own name.
-	leaves = 2
+	// made is for how many leaf claims there are volumes at a time, each of its own name.
+	made = 2
+	// leaves is for how many leaf PVs there is room: those, and one that the member had before.
+	leaves = made + 1
 	// hosts is for how many host PVs there is room, each of its own name.
 	hosts = 2*leaves + 3
 )
@@ -25,17 +27,17 @@ const (
 // UIDs that objects may have. One that nothing refers to is used again.
 var (
 	rootUIDs  = []types.UID{"r1", "r2", "r3"}
-	claimUIDs = [leaves]types.UID{"c1", "c2"}
+	claimUIDs = [made]types.UID{"c1", "c2"}
 	podUIDs   = []types.UID{"p1", "p2", "p3"}
 )
 
 // names of leaf PVs, and of the host PVs that may represent them: the plain name of each,
 // then those for where that is taken.
 var (
-	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1])}
+	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1]), handMade}
 	hostNames = [hosts]string{
-		leafNames[0], leafNames[1],
-		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true),
+		leafNames[0], leafNames[1], handMade,
+		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true), hostpv.Name(handMade, here.ClusterID, true),
 		hostpv.PromiseName(rootUIDs[0]), hostpv.PromiseName(rootUIDs[1]), hostpv.PromiseName(rootUIDs[2]),
 	}
 )
@@ -132,6 +134,9 @@ type world struct {
 	lagging kind
 	stale   state // what the cache of that kind shows, nothing else
 
+	// before: it began with a volume that the member had before.
+	before bool
+
 	budget uint8 // disruptions still to come
 }
 
@@ -208,7 +213,7 @@ func (m *Model) referred(w world) map[string]bool {
 		}
 	}
 	for n, there := range w.disks {
-		if there {
+		if there && n < made {
 			found[string(claimUIDs[n])] = true
 		}
 	}

@@ -58,6 +58,9 @@ func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) 
 
 func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
 	todo := "To use it again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
+	if o.Root.Namespace == "" {
+		todo = "To use it again, create a PersistentVolume for it, as `kubectl xylem adopt` does"
+	}
 	switch o.Reason {
 	case account.Surplus:
 		todo = "Check which of the two contains the data that you need"

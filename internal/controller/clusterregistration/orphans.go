@@ -26,7 +26,7 @@ func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 	var list []v1alpha1.OrphanedVolume
 	add := func(o account.Orphan, since metav1.Time) {
 		if len(list) < v1alpha1.MaxOrphans {
-			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: o.Root.String(), Reason: o.Reason, Since: since})
+			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: rootOf(o), Reason: o.Reason, Since: since})
 		}
 		delete(byName, o.Volume)
 	}
@@ -100,4 +100,12 @@ func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration
 			r.eventOrphan(after, found[i])
 		}
 	}
+}
+
+// rootOf an orphan: its claim, or nothing if an admin's PV was its root.
+func rootOf(o account.Orphan) string {
+	if o.Root.Namespace == "" {
+		return ""
+	}
+	return o.Root.String()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -59,6 +60,7 @@ func (r *Reconciler) Sources(host cache.Cache) []source.Source {
 	return []source.Source{
 		source.Kind[client.Object](host, &corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(concerned), route.Changed()),
 		source.Kind[client.Object](host, &corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim(r.Client)), route.SinceStart(), route.Changed()),
+		source.Kind[client.Object](host, &v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(ofRegistration(r.Client)), registered()),
 	}
 }
 
@@ -68,7 +70,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
+	if clusterID, _, asks := hostpv.ImportOf(s.Host); asks {
+		return reconcile.Result{}, r.reportStray(ctx, s.Host, clusterID)
+	}
 	return reconcile.Result{}, r.act(ctx, s.Host, lifecycle.Next(s).By(lifecycle.HostVolume))
+}
+
+// reportStray reports a host PV that an admin created for a volume of a cluster that is not
+// registered: no member's controllers do.
+func (r *Reconciler) reportStray(ctx context.Context, pv *corev1.PersistentVolume, clusterID string) error {
+	registrations, err := index.RegistrationsOf(ctx, r.Client, clusterID)
+	if err == nil && len(registrations) == 0 && pv.DeletionTimestamp == nil {
+		r.eventStray(pv, clusterID)
+	}
+	return err
 }
 
 // act takes the step that the plan has for this controller.

@@ -16,3 +16,8 @@ func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID
 		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: its data stay there, and this cluster no longer uses it",
 		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }
+
+func (r *Reconciler) eventStray(pv *corev1.PersistentVolume, clusterID string) {
+	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAdoptionRefused, "Adopt",
+		"no registered member has cluster ID %q, which spec.csi.volumeHandle begins with. Register that cluster, or delete the PersistentVolume and create one with the status.clusterID of a ClusterRegistration", clusterID)
+}

@@ -5,10 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -18,7 +22,11 @@ import (
 // of tens of thousands.
 func concerned(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	return ok && (hostpv.IsUnused(pv) || hostpv.Abandoned(pv))
+	if !ok {
+		return false
+	}
+	_, _, asks := hostpv.ImportOf(pv)
+	return asks || hostpv.IsUnused(pv) || hostpv.Abandoned(pv)
 }
 
 // observe returns the observation of a member's PV or of a promise, without the objects in the
@@ -27,6 +35,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, key)
 	if err != nil || pv == nil || !concerned(pv) {
 		return nil, err
+	}
+	if _, _, asks := hostpv.ImportOf(pv); asks {
+		return &volume.Observed{Host: pv}, nil
 	}
 	if _, _, _, ours := hostpv.LeafOf(pv); !ours && !hostpv.IsUnfulfilled(pv) {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
@@ -64,5 +75,37 @@ func ofClaim(cache client.Reader) handler.MapFunc {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: key}}
+	}
+}
+
+// ofRegistration enqueues the host PVs that admins created for volumes of a registration's cluster.
+func ofRegistration(cache client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		registration, ok := obj.(*v1alpha1.ClusterRegistration)
+		if !ok || registration.Status.ClusterID == "" {
+			return nil
+		}
+		imports, err := index.ImportsIn(ctx, cache, registration.Status.ClusterID)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins handed over")
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range imports {
+			requests = append(requests, reconcile.Request{NamespacedName: index.Named(imports[i].Name)})
+		}
+		return requests
+	}
+}
+
+// registered selects the events that change which clusters are registered.
+func registered() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // PVs have events of their own at the start
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, wasOne := e.ObjectOld.(*v1alpha1.ClusterRegistration)
+			after, isOne := e.ObjectNew.(*v1alpha1.ClusterRegistration)
+			return wasOne && isOne && before.Status.ClusterID != after.Status.ClusterID
+		},
 	}
 }

@@ -35,6 +35,10 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 		return r.Root.Patch(ctx, actor, s.Host, s.CurrentHost())
 	case lifecycle.CreateHost:
 		return r.create(ctx, s)
+	case lifecycle.Import:
+		return r.imported(ctx, s)
+	case lifecycle.Take:
+		return r.take(ctx, s)
 	case lifecycle.Adopt:
 		return r.adopt(ctx, s)
 	case lifecycle.Fulfil:
@@ -57,6 +61,8 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
 	case plan.Owner != lifecycle.LeafPV:
+	case plan.Phase == lifecycle.Importing && plan.Report != nil:
+		r.warnOnce(s.Host, plan.Report)
 	case plan.Phase == lifecycle.Orphaned:
 		log.Info("leaf volume without a root: its data are kept")
 	case plan.Report != nil:

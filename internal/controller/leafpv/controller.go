@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,12 +32,16 @@ const (
 	actor = guarded.Actor("leaf-pv")
 	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
+	// remembered is for how many problems of host PVs it is known that an event was emitted. A
+	// manager that is started again emits it again.
+	remembered = 1024
 )
 
 // reconciler reconciles the PVs of a member, by their names there.
 type reconciler struct {
 	*member.Link
 	Options
+	warned *lru.Cache // messages about admins' host PVs, by the PV's UID
 }
 
 // Options of the controller in all members.
@@ -51,13 +56,15 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{Link: link, Options: o}
+	r := &reconciler{Link: link, Options: o, warned: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		route.Unhurried(inUse, link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged))),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim, route.Concerning(route.LeafClaimChanged)),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged)),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofImport, route.VolumeChanged),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootSource(&storagev1.StorageClass{}, r.asking),
+		link.RootSource(&storagev1.StorageClass{}, r.ofImportClass),
 		route.Unhurried(route.Never, link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd)),
 	)
 }
@@ -76,9 +83,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if s == nil {
 		r.Book.Gone(r.Registration, request.Name)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.missing(ctx, request.Name)
 	}
 	r.forget(s)
+	r.reportImports(s)
 	plan := lifecycle.Next(s)
 	r.Book.Suspect(r.Registration, request.Name, suspicious(s, plan))
 	return reconcile.Result{}, r.act(ctx, s, plan)

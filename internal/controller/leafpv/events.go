@@ -28,6 +28,23 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 		"the claim now has volume %q in member %q, which an earlier claim of its name had, with policy Retain", host.Name, r.Registration)
 }
 
+// warnOnce emits the event of a problem on an admin's host PV, if this process has not emitted it
+// as the last one.
+func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
+	if last, emitted := r.warned.Get(host.UID); emitted && last == problem.Message {
+		return
+	}
+	r.warned.Add(host.UID, problem.Message)
+	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
+}
+
+// eventTaken reports that an admin's host PV has its volume.
+func (r *reconciler) eventTaken(s *volume.Observed) {
+	r.warned.Remove(s.Host.UID)
+	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
+		"the PersistentVolume now has volume %q in member %q, which that member's admin lets this cluster use. While it is used, its policy there is Retain", s.Name, r.Registration)
+}
+
 // eventFulfilled tells the claim, and the Pods that use it.
 func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if s.Root == nil {

@@ -124,11 +124,19 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case !v.stamped && !e.suspended:
 		return nil // never mirrored: root_pvc withdraws it
 	case root == nil:
-		reason, message = account.RootGone, fmt.Sprintf("the host has neither claim %q, for which it was provisioned, nor a volume that represents it", v.origin.Root)
+		reason, message = account.RootGone, v.rootGone()
 	default:
 		reason, message = account.RootReplaced, fmt.Sprintf("another claim now has the name of claim %q, for which it was provisioned, and no volume of the host represents it", v.origin.Root)
 	}
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
+}
+
+// rootGone says which root the host lacks: a claim, or the PV of an admin.
+func (v volume) rootGone() string {
+	if v.origin.Root.Namespace == "" {
+		return fmt.Sprintf("the host no longer has PersistentVolume %q, which an admin created for it", v.origin.Root.Name)
+	}
+	return fmt.Sprintf("the host has neither claim %q, for which it was provisioned, nor a volume that represents it", v.origin.Root)
 }
 
 // elsewhere returns why the volume of an existing root is not the root's (I3). A root that is

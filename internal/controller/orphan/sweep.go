@@ -162,7 +162,7 @@ func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[
 	read := map[string]struct{}{}
 	for _, v := range volumes {
 		namespace := v.origin.Root.Namespace
-		if _, done := read[namespace]; done || !e.needsRoot(v) {
+		if _, done := read[namespace]; done || namespace == "" || !e.needsRoot(v) {
 			continue
 		}
 		read[namespace] = struct{}{}

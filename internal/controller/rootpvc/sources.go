@@ -2,6 +2,8 @@ package rootpvc
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,10 +55,12 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // ofLeaf returns requests for the roots of the host PVs that represent a leaf PV.
 func (r *reconciler) ofLeaf(ctx context.Context, name string) []reconcile.Request {
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
-	if err != nil {
+	imports, importsErr := index.ImportsOf(ctx, r.Host, r.ClusterID, name)
+	if err := errors.Join(err, importsErr); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
 		return nil
 	}
+	hosts = slices.Concat(hosts, imports)
 	var requests []reconcile.Request
 	for i := range hosts {
 		requests = append(requests, ofHostVolume(ctx, &hosts[i])...)
@@ -203,6 +207,11 @@ func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.
 // does not have, only if a Pod of it is here.
 func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
+	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		if leaf, asks := hostpv.ImportOfIn(pv, r.ClusterID); asks { // another one for the volume changes what is reported
+			return append(requests, r.ofLeaf(ctx, leaf)...)
+		}
+	}
 	if obj.GetLabels()[v1alpha1.LabelClusterID] == r.ClusterID || len(requests) == 0 {
 		return requests
 	}

@@ -165,7 +165,8 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || c.volume == nil {
 			return nil, err
 		}
-		if _, _, _, ours := hostpv.LeafOf(c.volume); !ours && !hostpv.IsPromise(c.volume) {
+		_, _, _, ours := hostpv.LeafOf(c.volume)
+		if _, _, asks := hostpv.ImportOf(c.volume); !ours && !asks && !hostpv.IsPromise(c.volume) {
 			return nil, nil
 		}
 		return c, nil

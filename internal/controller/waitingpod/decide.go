@@ -212,6 +212,9 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 			continue
 		}
 		in := c.volume.Labels[v1alpha1.LabelCluster]
+		if id, _, asks := hostpv.ImportOf(c.volume); asks {
+			in = id
+		}
 		if in == "" {
 			in = "unknown"
 		}

@@ -127,8 +127,8 @@ func Name(leafName, clusterID string, collides bool) string {
 
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
-// LeafOf reports which leaf PV a host PV represents: as its mirror, or as a
-// promise that was fulfilled with it. False for every PV that is not Xylem's, and for
+// LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's PV
+// that was recorded, or as a promise that was fulfilled with it. False for every PV that is not Xylem's, and for
 // one whose record, label and node affinity do not agree on the member, as somebody
 // has written it then.
 func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
@@ -143,6 +143,10 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 	}
 	clusterID, leafName, ok = strings.Cut(csi.VolumeHandle, "/")
 	leafUID = types.UID(csi.VolumeAttributes[v1alpha1.AttributeLeafUID])
+	if recorded := types.UID(host.Annotations[v1alpha1.AttributeLeafUID]); recorded != "" {
+		ok = ok && (leafUID == "" || leafUID == recorded)
+		leafUID = recorded
+	}
 	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
 		return "", "", "", false
 	}

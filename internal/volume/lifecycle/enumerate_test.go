@@ -28,6 +28,7 @@ const (
 	deletes = corev1.PersistentVolumeReclaimDelete
 	retains = corev1.PersistentVolumeReclaimRetain
 	gone    = types.UID("gone-root")
+	consent = types.UID("the label of consent, and no stamp")
 )
 
 var (
@@ -78,8 +79,12 @@ func hosts() []*corev1.PersistentVolume {
 	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
 		for _, phase := range hostPVs {
 			for _, policy := range policies {
-				for flags := range 8 {
+				for flags := range 16 {
 					pv := hostPV.DeepCopy()
+					if flags&8 != 0 {
+						pv.Spec.CSI.VolumeAttributes = nil
+						metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AttributeLeafUID, "leaf-1")
+					}
 					pv.Spec.ClaimRef, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = ref, phase, policy
 					pv.DeletionTimestamp = at(flags&1 != 0)
 					if flags&2 != 0 {
@@ -117,7 +122,7 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 // leaves are the leaf PVs.
 func leaves() []*corev1.PersistentVolume {
 	all := []*corev1.PersistentVolume{nil}
-	for _, stamp := range []types.UID{"", "root", gone} {
+	for _, stamp := range []types.UID{"", consent, "root", gone, "host-pv", "earlier-pv"} {
 		for _, own := range []string{string(deletes), string(retains), ""} {
 			for _, policy := range policies {
 				for _, ref := range []*corev1.ObjectReference{nil, refOf("leaf-claim"), refOf("another")} {
@@ -125,7 +130,13 @@ func leaves() []*corev1.PersistentVolume {
 						for _, deleting := range []bool{false, true} {
 							pv := leafPV()
 							pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Status.Phase, pv.DeletionTimestamp = policy, ref, phase, at(deleting)
-							if stamp != "" {
+							switch stamp {
+							case "":
+							case consent:
+								metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, member.HostID)
+							case "host-pv", "earlier-pv":
+								mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Name: hostPV.Name}, UID: stamp}.Stamp(pv)
+							default:
 								originOf(stamp).Stamp(pv)
 							}
 							if own != "" {
@@ -252,6 +263,17 @@ func wrong(s *volume.Observed, p Plan) string {
 	case Repoint:
 		if !s.Stamped || s.Leaf.Status.Phase == corev1.VolumeBound {
 			return "a volume is taken from a claim that uses it, or that may not be ours (I4)"
+		}
+	case Take:
+		switch _, stamp := mirror.OriginIn(member.HostID, s.Leaf); {
+		case s.Host == nil || !hostpv.Imported(s.Host) || s.Host.DeletionTimestamp != nil || s.Claimed() || s.Holder != nil:
+			return "a leaf PV is stamped for a host PV that does not represent it, or that goes"
+		case stamp && s.Stamp.Root.Namespace != "" || s.Leaf.Labels[v1alpha1.LabelHost] != member.HostID || s.Leaf.DeletionTimestamp != nil:
+			return "a leaf PV is taken that nobody lets this host have (I4)"
+		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
+			return "a leaf PV is taken that somebody in the member uses, or that is being deleted (I4)"
+		case s.TakenLeaf() == nil || s.TakenLeaf().Spec.PersistentVolumeReclaimPolicy != retains:
+			return "a leaf PV is taken without being retained, or again (I2, I5)"
 		}
 	case Fulfil:
 		if !retained {

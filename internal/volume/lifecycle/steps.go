@@ -16,6 +16,8 @@ const (
 	Unlabel           Step = "Unlabel"
 	Adopt             Step = "Adopt"
 	AdoptClaim        Step = "AdoptClaim"
+	Import            Step = "Import"
+	Take              Step = "Take"
 	CreateHost        Step = "CreateHost"
 	Fulfil            Step = "Fulfil"
 	UpdateHost        Step = "UpdateHost"
@@ -107,6 +109,8 @@ var steps = []struct {
 	{Modify, "name the root claim's VolumeAttributesClass, by the member's name of it", Needs{}},
 	{AdoptClaim, "give the leaf claim to the claim that asks for its volume", Needs{}},
 	{Adopt, "create the host PV for the claim that asks for the volume", Needs{}},
+	{Import, "record on an admin's host PV that it represents the leaf PV", proofs("HostUnchanged", "LeafVolume", "RootGone", "ClaimGone", "SoleImport", "MemberCurrent")},
+	{Take, "stamp the leaf PV for that host PV, and set it to Retain: the member's admin consents", Needs{}},
 	{CreateHost, "create the host PV", Needs{}},
 	{Fulfil, "record the leaf PV on its promise", proofs("LeafVolume")},
 	{UpdateHost, "bring the host PV up to date", Needs{}},

@@ -15,6 +15,16 @@ var volumes = []section{
 		{phase: Mismatched, when: []fact{bound, not(held)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportTwins, until: "one of the two is gone"},
 		{phase: Mismatched, owner: RootPV, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportTwins, until: "one of the two is gone"},
 	}},
+	{title: "A host PV that an admin created asks for it, and is not recorded", when: []fact{not(mirrored)}, rows: []row{
+		{phase: Importing, when: []fact{importable}, step: Import, owner: LeafPV},
+		{phase: Importing, when: []fact{imports}, owner: RootPVC, reason: "AdoptionRefused, ConsentMissing", report: (*volume.Observed).ReportUnimportable, until: "the volume may be used, or the claim goes"},
+	}},
+	{title: "A host PV that an admin created represents it, and no claim has it yet", when: []fact{untaken}, rows: []row{
+		{phase: Importing, when: []fact{not(hostDeleting), not(abandoned), takeable}, step: Take, owner: LeafPV},
+		{phase: Importing, when: []fact{hostDeleting, finalizer, either(free, ended)}, step: DropFinalizer, owner: RootPV},
+		{phase: Importing, when: []fact{bound, not(rootDeleting)}, owner: RootPVC, reason: "AdoptionRefused, ConsentMissing", report: (*volume.Observed).ReportUntaken, until: "the volume may be used, or the claim goes"},
+		{phase: Importing, owner: LeafPV, reason: "AdoptionRefused, ConsentMissing", report: (*volume.Observed).ReportUntaken, until: "the volume may be used, or the host PV goes"},
+	}},
 
 	{title: "Its claim is gone: what is to outlive it is held", when: []fact{not(hasRoot)}, rows: []row{
 		{phase: Holding, when: []fact{not(mirrored), replaced, unkept}, step: Secure, owner: LeafPV},
@@ -42,6 +52,7 @@ var volumes = []section{
 		{phase: Retained, when: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, step: DropFinalizer, owner: RootPV},
 		{phase: Mirrored, when: []fact{outdated}, step: UpdateHost, owner: LeafPV},
 		{phase: Retained, when: []fact{not(claimed), unsupported}, owner: RootPV, reason: v1alpha1.ReasonReclaimPolicyUnsupported, report: (*volume.Observed).ReportUnsupported, until: "the host PV changes"},
+		{phase: Retained, when: []fact{not(claimed), keptUnused}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Observed).ReportKeptUnused, until: "the host PV changes"},
 		{phase: Destroying, when: []fact{destroyed}, owner: RootPV, until: "the leaf PV is gone"},
 		{phase: Retained, owner: RootPV, until: "the host PV changes"},
 	}},

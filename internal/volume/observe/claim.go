@@ -74,7 +74,8 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || c.Observed.Promise != nil && (hostpv.LetGoIn(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
+		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 ||
+			c.Observed.Promise != nil && (hostpv.LetGoIn(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has it, so remove the report
 }

@@ -76,6 +76,12 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 	if err := o.relate(ctx, s, nil); err != nil {
 		return nil, err
 	}
+	if s.Imports, err = o.Imports(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := o.observeImportClass(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, o.observeTenant(ctx, s)
 }
 
@@ -123,6 +129,9 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(root.Spec.VolumeName))
 	if err != nil || host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID {
 		return nil, err
+	}
+	if name, asks := hostpv.ImportOfIn(host, o.ClusterID); asks {
+		return o.ofImport(ctx, name, root, claim, origin)
 	}
 	cluster, name, uid, ours := hostpv.LeafOf(host)
 	if !ours || cluster != o.ClusterID {

@@ -28,6 +28,9 @@ var dropped = []string{
 	"xylem.io/volume-uid",
 	// Only a volume that is stamped while its root is there gets it.
 	"xylem.io/root-namespace-uid",
+	// Whether the member's PV controller or Xylem was the first to point a volume that no claim had
+	// at the leaf claim that names it.
+	"kubernetes.io/bound-by-controller",
 	// How often a status was written is no part of what it says.
 	"observedGeneration",
 	// Put on a VolumeSnapshot by its controller at the next occasion after it is bound.

@@ -591,6 +591,71 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
+	DescribeTable("let the account stamp what no claim has only if the member's admin lets its host have it",
+		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
+			pv := volume(unique("pv"))
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			if phase != corev1.VolumeAvailable {
+				user := claim(made)
+				user.Name, user.Spec.VolumeName = pv.Name, pv.Name
+				pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: user.Namespace, Name: user.Name}
+				Expect(memberAdmin.Create(ctx, user)).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(memberAdmin.Delete(ctx, user))).To(Succeed()) }, NodeTimeout(settle))
+			}
+			before(pv)
+			Expect(memberAdmin.Create(ctx, pv)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, pv)).To(Succeed()) }, NodeTimeout(settle))
+			become := func(phase corev1.PersistentVolumePhase) {
+				Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumePhase, error) {
+					return pv.Status.Phase, memberAdmin.Get(ctx, client.ObjectKeyFromObject(pv), pv)
+				}).Should(Equal(phase))
+			}
+			if phase == corev1.VolumeReleased {
+				become(corev1.VolumeBound)
+				Expect(memberAdmin.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: pv.Name}})).To(Succeed())
+			}
+			become(phase)
+			next := pv.DeepCopy()
+			change(next)
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "by the account of another host")
+			err := ours.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
+			if allowed {
+				Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			Expect(err).To(MatchError(ContainSubstring("Xylem's account")))
+		},
+		Entry("with consent", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Retain"), true),
+		Entry("with consent, from Delete to Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, taken("Delete"), true),
+		Entry("with consent, and retained after its claim", SpecTimeout(settle), corev1.VolumeReleased, consented, taken("Retain"), true),
+		Entry("without consent", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, taken("Retain"), false),
+		Entry("without consent, after its claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, taken("Retain"), false),
+		Entry("give the consent itself", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
+		Entry("with consent to another host", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, "another")(p) }, taken("Retain"), false),
+		Entry("with consent, while a claim has it", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
+		Entry("with consent, and without holding it", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, func(p *corev1.PersistentVolume) {
+			taken("Delete")(p)
+			deleted(p)
+		}, false),
+		Entry("with consent, for a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+			taken("Retain")(p)
+			annotate(v1alpha1.AnnotationRoot, "default/data")(p)
+		}, false),
+		Entry("with consent, and note another policy", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Delete"), false),
+		Entry("with consent, and reserve it for its host PV", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+			taken("Retain")(p)
+			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name, UID: "some-uid"}
+		}, true),
+		Entry("with consent, and let who comes first have it", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+			taken("Retain")(p)
+			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name}
+		}, false),
+		Entry("with consent, and give it to a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+			taken("Retain")(p)
+			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "data", UID: "some"}
+		}, false),
+	)
+
 	It("let nobody else in the member pass for Xylem, but who may write stamps", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(foreign), pod(foreign), volume("forged"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "forged"}},
@@ -674,4 +739,16 @@ func confined(change func(*corev1.SecurityContext)) func(*corev1.Pod) {
 // newNamespaceOf a level of Pod Security.
 func newNamespaceOf(name, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
+}
+
+// consented to someHost by the label alone.
+func consented(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, someHost)(p) }
+
+// taken is stamped for a PersistentVolume of the host, and held.
+func taken(policy string) func(*corev1.PersistentVolume) {
+	return func(p *corev1.PersistentVolume) {
+		stamped(p)
+		annotate(v1alpha1.AnnotationReclaimPolicy, policy)(p)
+		p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
 }

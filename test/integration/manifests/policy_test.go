@@ -40,8 +40,16 @@ func volume(name string) *corev1.PersistentVolume {
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: v1alpha1.ProvisionerName, VolumeHandle: "member/" + name,
 			}},
+			NodeAffinity: inCluster("member"),
 		},
 	}
+}
+
+// inCluster is the nodeAffinity of a volume of a member.
+func inCluster(id string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{id}}},
+	}}}}
 }
 
 func pod(namespace string) *corev1.Pod {
@@ -292,4 +300,32 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			return fresh(ctx, "volume").(*corev1.PersistentVolume).Status.Phase
 		}).Should(Equal(corev1.VolumeReleased))
 	}, SpecTimeout(settle))
+})
+
+var _ = Describe("The policy on volumes that admins create", func() {
+	DescribeTable("wants their member in handle and nodeAffinity",
+		func(ctx SpecContext, change func(*corev1.PersistentVolume), complaint string) {
+			pv := volume(unique("static"))
+			change(pv)
+			create := func(ctx context.Context) error { return admin.Create(ctx, pv.DeepCopy(), client.DryRunAll) }
+			if complaint == "" {
+				Expect(create(ctx)).To(Succeed())
+				return
+			}
+			Eventually(ctx, create).Should(MatchError(ContainSubstring(complaint))) // once it is in force
+		},
+		Entry("both", SpecTimeout(settle), func(*corev1.PersistentVolume) {}, ""),
+		Entry("another driver", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.Driver, p.Spec.NodeAffinity = "disk.example.com", nil }, ""),
+		Entry("no nodeAffinity", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.NodeAffinity = nil }, "Set spec.nodeAffinity.required"),
+		Entry("the nodeAffinity of another member", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.NodeAffinity = inCluster("another") }, "values [member]"),
+		Entry("a nodeAffinity on another label", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
+			p.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "kubernetes.io/hostname"
+		}, "key xylem.io/cluster-id"),
+		Entry("two terms, which any node of one may meet", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
+			terms := &p.Spec.NodeAffinity.Required.NodeSelectorTerms
+			*terms = append(*terms, inCluster("another").Required.NodeSelectorTerms...)
+		}, "one term with one expression"),
+		Entry("a handle without a member", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeHandle = "disk" }, "the handle of a volume of csi.xylem.io"),
+		Entry("a handle of three parts", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeHandle = "member/a/b" }, "the handle of a volume of csi.xylem.io"),
+	)
 })

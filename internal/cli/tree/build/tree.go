@@ -334,7 +334,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 		n.State, n.Health = model.StateNotFound, model.Bad
 	}
 	record := c.Volume.Annotations
-	if c.Volume.Spec.CSI.Driver == v1alpha1.ProvisionerName {
+	if c.Volume.Spec.CSI.Driver == v1alpha1.ProvisionerName && !hostpv.Imported(c.Volume) {
 		record = c.Volume.Spec.CSI.VolumeAttributes
 	}
 	n.Driver, n.Handle = gather.Plain(record[v1alpha1.AttributeDriver]), gather.Plain(record[v1alpha1.AttributeHandle])

@@ -5,6 +5,7 @@ package diagnose
 // toDoOfXylem is the next step for each of Xylem's reasons.
 var toDoOfXylem = map[string]string{
 	"Abandoned":                 "Nothing.",
+	"AdoptionRefused":           "Follow the message.",
 	"AdoptionUnconfirmed":       "An admin can allow it with the annotation xylem.io/adopt on the registration. After a restore of the host, confirm the restore first.",
 	"AllAccounted":              "Nothing.",
 	"AmbiguousVolume":           "Delete all but the right one there.",
@@ -21,6 +22,7 @@ var toDoOfXylem = map[string]string{
 	"ConfirmationNeeded":        "Set the annotation that the message names, or stop those Pods first.",
 	"Connected":                 "Nothing.",
 	"Connecting":                "Nothing.",
+	"ConsentMissing":            "Ask the member's admin to label the volume there xylem.io/host=<host cluster ID>. The message has the command.",
 	"ContainerStatusUnknown":    "Nothing.",
 	"DaemonSetNotPushed":        "Run the DaemonSet in the member, or exclude nodes with the label xylem.io/virtual-node=true.",
 	"DataSourceUnsupported":     "Use another source, have an admin list the kind (spec.storage.dataSources), or remove it and copy the data in a Pod.",
@@ -110,7 +112,7 @@ var toDoOfXylem = map[string]string{
 	"ReflectionConflict":        "Rename the class that the message names, or change the rule. Xylem publishes the others.",
 	"RefusedByMember":           "Nothing, if another member suits: Xylem tries it after the class's xylem.io/placement-timeout. Otherwise change what the message names.",
 	"RegistrationGone":          "Register the cluster again, or delete the Pods and the node.",
-	"ReleaseRefused":            "Run Pods in that member, or set the policy to Delete.",
+	"ReleaseRefused":            "Follow the message: run Pods in that member, set the policy to Delete, or use the volume again.",
 	"RootGone":                  "As for OrphanedVolume.",
 	"RootReplaced":              "As for OrphanedVolume.",
 	"SecretNotFound":            "Create the Secret that spec.kubeconfigSecretRef names, with key kubeconfig, in the manager's namespace.",

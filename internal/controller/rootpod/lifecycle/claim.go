@@ -47,6 +47,10 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	if hostpv.IsUnfulfilled(c.Volume) {
 		return c.promised(m)
 	}
+	if _, asks := hostpv.ImportOfIn(c.Volume, m.ClusterID); asks {
+		return refuse(v1alpha1.ReasonAdoptionRefused, "claim %q is bound to PersistentVolume %q, which asks for a volume that member %q has already, and has not got it. "+
+			"This Pod waits. See what the claim's condition %s and the events of the PersistentVolume say", c.Name, c.Volume.Name, m.Registration, v1alpha1.ClaimPlaced).Problem
+	}
 	cluster, _, _, ours := hostpv.LeafOf(c.Volume)
 	switch {
 	case ours && cluster != m.ClusterID && hostpv.WhenUnused(c.Volume):

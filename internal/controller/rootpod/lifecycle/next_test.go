@@ -198,10 +198,13 @@ func TestDecide(t *testing.T) {
 		"the claim of its ephemeral volume is foreign":                               {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
 		"the same, before the Pod is bound":                                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
 		"the claim's volume is in another member":                                    {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
-		"the claim's volume is a foreign one of the host":                            {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
-		"the leaf claim must be created first":                                       {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"an image was changed":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an image was changed, and the leaf is being deleted":                        {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"the claim's volume is an admin's, and not recorded yet": {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) {
+			c.Volume.Labels, c.Volume.Finalizers, c.Volume.Spec.CSI.VolumeAttributes = nil, nil, nil
+		}))), says(v1alpha1.ReasonAdoptionRefused)},
+		"the claim's volume is a foreign one of the host":     {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the leaf claim must be created first":                {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"an image was changed":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an image was changed, and the leaf is being deleted": {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
 		"an image was changed, and the leaf has finished": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed

@@ -1,0 +1,213 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+const (
+	poll = 300 * time.Millisecond
+	// restoring bounds how long the consent is taken back after a failure, or after Ctrl-C.
+	restoring = 15 * time.Second
+)
+
+// run is one run of the command.
+type run struct {
+	env    *command.Env
+	admin  command.Member
+	output command.Output
+
+	registration, leafName     string
+	name, class, claim, policy string
+	dry                        command.DryRun
+	timeout                    time.Duration
+
+	host, member *command.Cluster
+	cr           *v1alpha1.ClusterRegistration
+	there        mirror.Member
+	leaf         *corev1.PersistentVolume
+	// asks is the host PV to create; there is one already if it has a UID.
+	asks *corev1.PersistentVolume
+}
+
+// NewCommand is the command.
+func NewCommand(env *command.Env) *cobra.Command {
+	r := &run{env: env}
+	c := &cobra.Command{
+		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
+		Short: "Use a volume that a member had before, as a PersistentVolume of the host",
+		Long: "Shows the PersistentVolume VOLUME of the registered member MEMBER and what the host's PersistentVolume for it\n" +
+			"will be, checks whether the host may have it, then labels the former for this host and creates the latter, and\n" +
+			"waits until Xylem has linked them. No claim of the member may have the volume: release it there first, with\n" +
+			"policy Retain. A claim of the host gets it as in one cluster: by volumeName, claimRef, selector or class.\n\n" +
+			"Unless --policy=Delete is given and the volume's own policy in the member is Delete too, Xylem never destroys\n" +
+			"it. To undo the command, delete the PersistentVolume in the host: the data stay in the member.",
+		Example: "  # See what it would do, and whether it may:\n" +
+			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
+			"  # For one claim only, under another name:\n" +
+			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --name orders-db --claim shop/orders",
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.registration, r.leafName = args[0], args[1]
+			return r.do(c.Context(), c.Flags().Changed("class"))
+		},
+		ValidArgsFunction: env.CompleteRegistrations,
+	}
+	flags := c.Flags()
+	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
+	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host; that of VOLUME unless given.")
+	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host; the one that maps to VOLUME's class in the member unless given.")
+	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may have it; any that matches unless given.")
+	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete as well.")
+	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the two.")
+	r.dry.AddFlag(c, "show what it would do and whether it may, and change nothing.", "have both clusters check the writes as well.")
+	r.output.AddFlags(c)
+	return c
+}
+
+func (r *run) validate() error {
+	namespace, name, ok := strings.Cut(r.claim, "/")
+	switch {
+	case r.admin.Kubeconfig == "":
+		return errors.New("--member-kubeconfig is missing. Give a kubeconfig of an admin of the member, who consents to the adoption")
+	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
+		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
+	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):
+		return fmt.Errorf("--claim=%s is no claim: use NAMESPACE/NAME", r.claim)
+	case r.name != "" && len(validation.IsDNS1123Subdomain(r.name)) > 0:
+		return fmt.Errorf("--name=%s is no valid name of a PersistentVolume: use lower-case letters, digits, '-' and '.'", r.name)
+	case r.timeout <= 0:
+		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
+	}
+	return errors.Join(r.dry.Validate(), r.output.Validate())
+}
+
+func (r *run) do(ctx context.Context, classGiven bool) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	if err := r.plan(ctx, classGiven); err != nil {
+		return err
+	}
+	if err := r.print(); err != nil {
+		return err
+	}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if r.dry == command.DryRunClient {
+		return r.unchanged()
+	}
+	if err := r.write(ctx, true); err != nil {
+		return fmt.Errorf("nothing was changed, because a step would fail: %w", err)
+	}
+	if r.dry == command.DryRunServer {
+		return r.unchanged()
+	}
+	if err := r.write(ctx, false); err != nil {
+		return err
+	}
+	return r.await(ctx)
+}
+
+func (r *run) unchanged() error {
+	if r.output.Format == "" {
+		fmt.Fprintf(r.env.Out, "The host may have it. Nothing was changed (%s)\n", r.dry.Mark())
+	}
+	return nil
+}
+
+// consent is the volume of the member with the label by which its admin lets the host have it.
+func (r *run) consent() *corev1.PersistentVolume {
+	after := r.leaf.DeepCopy()
+	if after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
+	after.Labels[v1alpha1.LabelHost] = r.there.HostID
+	return after
+}
+
+// write gives the consent, then creates the PersistentVolume. If that fails, the consent is taken
+// back. The volume of the member has to be as it was checked.
+func (r *run) write(ctx context.Context, dry bool) error {
+	consented := hostpv.Consented(r.leaf, r.there.HostID)
+	if !consented {
+		patch := client.MergeFromWithOptions(r.leaf, client.MergeFromWithOptimisticLock{})
+		if err := r.member.Patch(ctx, r.consent(), patch, command.PatchOptions(dry)...); err != nil {
+			return command.Explain("the member", r.member.Config, fmt.Errorf("label PersistentVolume %q: %w", r.leafName, err))
+		}
+	}
+	if r.asks.UID != "" {
+		return nil
+	}
+	asks := r.asks.DeepCopy()
+	err := r.host.Create(ctx, asks, command.CreateOptions(dry)...)
+	if err == nil {
+		if !dry {
+			r.asks = asks
+		}
+		return nil
+	}
+	err = command.Explain("the host", r.host.Config, fmt.Errorf("create PersistentVolume %q: %w", asks.Name, err))
+	if consented || dry {
+		return err
+	}
+	return errors.Join(err, r.withdraw(ctx))
+}
+
+// withdraw takes back the consent that this run gave, also after Ctrl-C.
+func (r *run) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
+	defer cancel()
+	volume := &corev1.PersistentVolume{}
+	volume.Name = r.leafName
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:null}}}`, r.leaf.UID, v1alpha1.LabelHost))
+	if err := r.member.Patch(ctx, volume, patch, command.FieldOwner); err != nil {
+		return fmt.Errorf("the label %s on PersistentVolume %q of the member is left, and could not be removed: %w", v1alpha1.LabelHost, r.leafName, err)
+	}
+	return nil
+}
+
+// await waits until Xylem has recorded the volume and stamped it.
+func (r *run) await(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, poll, r.timeout, true, func(ctx context.Context) (bool, error) {
+		var host, leaf corev1.PersistentVolume
+		if err := r.host.Get(ctx, client.ObjectKeyFromObject(r.asks), &host); err != nil {
+			return false, fmt.Errorf("read PersistentVolume %q: %w", r.asks.Name, err)
+		}
+		if _, _, uid, ours := hostpv.LeafOf(&host); !ours || uid != r.leaf.UID {
+			return false, nil
+		}
+		if err := r.member.Get(ctx, client.ObjectKeyFromObject(r.leaf), &leaf); err != nil {
+			return false, fmt.Errorf("read PersistentVolume %q of the member: %w", r.leafName, err)
+		}
+		_, stamped := mirror.OriginIn(r.there.HostID, &leaf)
+		return stamped, nil
+	})
+	if err != nil {
+		return fmt.Errorf("PersistentVolume %q is created, and Xylem has not linked it to its volume yet: %w. `kubectl describe pv %s` shows its events", r.asks.Name, err, r.asks.Name)
+	}
+	if r.output.Format == "" {
+		paint := r.env.PaintOf(r.env.Out)
+		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q has volume %q in member %q. Claims of the host can use it\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
+	}
+	return nil
+}

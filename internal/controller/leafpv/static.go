@@ -1,0 +1,101 @@
+package leafpv
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/observe"
+)
+
+// imported records on an admin's host PV which leaf PV it represents, if live reads show both as
+// they were decided on, no other host PV for the volume, and no claim that has it: neither the one
+// of the member that the leaf PV names, nor the one of the host that it was stamped for.
+func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
+	asks := s.Import()
+	if _, same, err := r.Proof().HostUnchanged(ctx, asks); err != nil || !same {
+		return err
+	}
+	if _, same, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
+		return leaf != nil && leaf.UID == s.UID && leaf.ResourceVersion == s.Leaf.ResourceVersion
+	}); err != nil || !same {
+		return err
+	}
+	key, uid := s.LeafClaimRef()
+	if gone, err := r.Proof().ClaimGone(ctx, key, uid); err != nil || !gone {
+		return err
+	}
+	if s.Stamped && s.Stamp.Root.Namespace != "" && s.Root == nil {
+		if _, gone, err := r.Proof().RootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !gone {
+			return err
+		}
+	}
+	if sole, err := r.Proof().SoleImport(ctx, asks, s.Name); err != nil || !sole {
+		return err
+	}
+	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
+		return err
+	}
+	return r.Root.RecordImport(ctx, actor, asks, s.Leaf, r.Member)
+}
+
+// take stamps the leaf PV that an admin's host PV represents.
+func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
+	if err := r.Leaf.TakeVolume(ctx, actor, s.Leaf, s.TakenLeaf(), s.Host); err != nil {
+		return err
+	}
+	r.eventTaken(s)
+	return nil
+}
+
+// reportImports reports why host PVs that an admin created do not get the volume: on each of them,
+// whatever else becomes of the volume.
+func (r *reconciler) reportImports(s *volume.Observed) {
+	for i := range s.Imports {
+		if problem := s.Unimportable(&s.Imports[i]); problem != nil {
+			r.warnOnce(&s.Imports[i], problem)
+		}
+	}
+}
+
+// missing reports the host PVs that ask for a leaf PV which is not there.
+func (r *reconciler) missing(ctx context.Context, name string) error {
+	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfMissing(ctx, name)
+	if err != nil {
+		return err
+	}
+	r.reportImports(s)
+	return nil
+}
+
+// ofImport enqueues the leaf PV that an admin's host PV asks for.
+func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return nil
+	}
+	leaf, _ := hostpv.ImportOfIn(pv, r.ClusterID)
+	return named(leaf)
+}
+
+// ofImportClass enqueues the leaf PVs that host PVs of a class ask for.
+func (r *reconciler) ofImportClass(ctx context.Context, class client.Object) []reconcile.Request {
+	imports, err := index.ImportsIn(ctx, r.Host, r.ClusterID)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins created")
+	}
+	var found []reconcile.Request
+	for i := range imports {
+		if imports[i].Spec.StorageClassName == class.GetName() {
+			found = append(found, r.ofImport(ctx, &imports[i])...)
+		}
+	}
+	return found
+}

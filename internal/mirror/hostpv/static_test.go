@@ -1,0 +1,105 @@
+package hostpv
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// static is a PV of the host as an admin writes it.
+func static(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/disk-7",
+		}},
+		NodeAffinity: affinityTo("id38"),
+	}}
+	for _, f := range change {
+		f(pv)
+	}
+	return pv
+}
+
+func TestImportOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		asks bool
+	}{
+		"as an admin writes it":      {static(), true},
+		"with labels of its own":     {static(func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": "7"} }), true},
+		"of another driver":          {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" }), false},
+		"of no CSI driver":           {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }), false},
+		"without a nodeAffinity":     {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), false},
+		"with that of another":       {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") }), false},
+		"without a cluster":          {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "disk-7" }), false},
+		"with an invalid name":       {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "id38/a/b" }), false},
+		"recorded":                   {Recorded(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},
+		"of a promise":               {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = v1alpha1.PromiseDriverName }), false},
+		"a mirror without its label": {static(func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, leaf, asks := ImportOf(tc.pv)
+			if asks != tc.asks || asks && (cluster != "id38" || leaf != "disk-7") {
+				t.Errorf("got %q, %q, %t; want %t", cluster, leaf, asks, tc.asks)
+			}
+			if _, _, _, ours := LeafOf(tc.pv); ours && asks {
+				t.Error("it is both recorded and not")
+			}
+		})
+	}
+}
+
+func staticLeaf() *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-7", UID: "leaf-uid"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-7"}},
+	}}
+}
+
+func TestRecorded(t *testing.T) {
+	member := mirror.Member{Registration: "cluster38", ClusterID: "id38"}
+	retains := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	attribute := func(uid string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: uid}
+		}
+	}
+	retained, noted := staticLeaf(), staticLeaf()
+	retains(retained)
+	retains(noted)
+	noted.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
+	for name, tc := range map[string]struct {
+		host, leaf *corev1.PersistentVolume
+		policy     corev1.PersistentVolumeReclaimPolicy
+		ours       bool
+	}{
+		"both delete":                       {static(), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
+		"the host retains":                  {static(retains), staticLeaf(), corev1.PersistentVolumeReclaimRetain, true},
+		"the member retains":                {static(), retained, corev1.PersistentVolumeReclaimRetain, true},
+		"the member did not before a stamp": {static(), noted, corev1.PersistentVolumeReclaimDelete, true},
+		"the UID is in the attributes":      {static(attribute("leaf-uid")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
+		"another UID is in the attributes":  {static(attribute("other")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := Recorded(tc.host, tc.leaf, member)
+			cluster, leaf, uid, ours := LeafOf(pv)
+			if ours != tc.ours || ours && (cluster != "id38" || leaf != "disk-7" || uid != types.UID("leaf-uid") || !Imported(pv)) {
+				t.Errorf("represents %q, %q, %q, %t", cluster, leaf, uid, ours)
+			}
+			if pv.Spec.PersistentVolumeReclaimPolicy != tc.policy {
+				t.Errorf("has policy %s, want %s", pv.Spec.PersistentVolumeReclaimPolicy, tc.policy)
+			}
+			if _, _, again := ImportOf(pv); again {
+				t.Error("it is recorded, and asks again")
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// SoleImport proves, by a live list of all PVs of the host, that no other one than an admin's
+// represents the leaf PV that it asks for, or asks for it: by the handle, or by the record of a
+// promise.
+func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, leaf string) (bool, error) {
+	sole := true
+	var list corev1.PersistentVolumeList
+	err := index.Pages(ctx, p.HostLive, &list, func() {
+		for i := range list.Items {
+			if pv := &list.Items[i]; pv.UID != host.UID && hostpv.RecordsLeaf(pv, p.ClusterID, leaf) {
+				sole = false
+			}
+		}
+	})
+	if err != nil {
+		return false, fmt.Errorf("prove that no other volume of the host represents %s: %w", leaf, err)
+	}
+	return sole, nil
+}
+
+// ClaimGone proves, by a live read, that the member has no claim of a name and UID: whoever had
+// the volume before has given it up. No name is no claim.
+func (p Prover) ClaimGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	if key.Name == "" {
+		return true, nil
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, key)
+	if err != nil {
+		return false, fmt.Errorf("prove that claim %s of the member is gone: %w", key, err)
+	}
+	return claim == nil || claim.UID != uid, nil
+}

@@ -1,0 +1,38 @@
+package lifecycle
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// While a claim may be bound to an admin's host PV that is being deleted, that keeps its finalizer,
+// whatever the cache of claims shows.
+func TestFinalizerOfImport(t *testing.T) {
+	tests := map[string]struct {
+		phase corev1.PersistentVolumePhase
+		ref   *corev1.ObjectReference
+		step  Step
+	}{
+		"no claim is bound to it": {corev1.VolumeAvailable, nil, DropFinalizer},
+		"reserved for a claim":    {corev1.VolumeAvailable, refOf(""), DropFinalizer},
+		"its claim is gone":       {corev1.VolumeReleased, refOf("root"), DropFinalizer},
+		"a claim is bound to it":  {corev1.VolumeBound, refOf("root"), None},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			leaf := leafPV()
+			leaf.Status.Phase = corev1.VolumeAvailable
+			host := recordedFor("recorded")
+			host.DeletionTimestamp, host.Status.Phase, host.Spec.ClaimRef = &deleted, test.phase, test.ref
+			s := &volume.Observed{Member: member, Name: leaf.Name, UID: leaf.UID, Host: host, Leaf: leaf}
+			s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
+			if p := Next(s); p.By(RootPV) != test.step {
+				t.Errorf("%s: step %q by %s; want %q", p.Phase, p.Step, p.Owner, test.step)
+			}
+		})
+	}
+}

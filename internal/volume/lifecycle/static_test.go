@@ -1,0 +1,213 @@
+package lifecycle
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// asking is a PV of the host as an admin writes it for the leaf PV.
+func asking(name string) corev1.PersistentVolume {
+	pv := *hostPV.DeepCopy()
+	pv.ObjectMeta = metav1.ObjectMeta{Name: name, UID: types.UID(name)}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.ProvisionerName, VolumeHandle: member.ClusterID + "/pv-1"}
+	pv.Spec.ClaimRef, pv.Spec.StorageClassName = nil, ""
+	return pv
+}
+
+// wrongForImport says what a plan for a volume that admins' host PVs ask for must not be.
+func wrongForImport(s *volume.Observed, p Plan) string {
+	used := s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound && !s.Held() && s.Holder == nil
+	switch {
+	case p.Step == SetDelete, p.Step == DestroyUnmirrored && s.Leaf != nil && s.Leaf.Labels[v1alpha1.LabelHost] != "":
+		return "a volume is destroyed because an admin created a host PV for it (I2)"
+	case p.Step == Take:
+		return "a volume is stamped before it is recorded who asks for it (I1)"
+	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
+		return "nobody reports the state"
+	}
+	if p.Step != Import {
+		if s.BoundToImport() && !s.Importable() && (p.Owner != RootPVC || p.Report == nil) {
+			return "a claim is bound to a host PV that gets no volume, and nobody reports it (I6)"
+		}
+		return ""
+	}
+	switch leaf := s.Leaf; {
+	case leaf == nil || leaf.DeletionTimestamp != nil || s.Host != nil || len(s.Imports) != 1 || s.Imports[0].DeletionTimestamp != nil:
+		return "a host PV is recorded for a volume that is not there, or has another host PV (I3)"
+	case leaf.Labels[v1alpha1.LabelHost] != member.HostID:
+		return "a volume is recorded that nobody lets this host have (I4)"
+	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
+		return "a volume is recorded that somebody in the member uses, or that is being deleted (I4)"
+	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
+		return "the volume of a claim is recorded for another one (I3)"
+	}
+	return ""
+}
+
+// Every combination of what there can be of a volume that admins' host PVs ask for has a plan that
+// takes it from nobody.
+func TestEveryImport(t *testing.T) {
+	first, second, ending := asking("asks"), asking("asks-too"), asking("asks")
+	ending.DeletionTimestamp = &deleted
+	recorded := recordedFor("recorded")
+	counted, seen, failures := map[Step]int{}, 0, 0
+	leaves := append(leaves(), nil)
+	stride, offset := 1, 0
+	if !*all {
+		stride = 41
+	}
+	for _, imports := range [][]corev1.PersistentVolume{{first}, {ending}, {first, second}} {
+		for _, host := range []*corev1.PersistentVolume{nil, recorded} {
+			for _, root := range append(roots(), rootOfImport("asks")) {
+				for _, claim := range leafClaims() {
+					offset = (offset + 1) % stride
+					for i := offset; i < len(leaves); i += stride {
+						leaf := leaves[i]
+						s := combination(root, host, false, claim, leaf, false)
+						s.Imports = imports
+						if root != nil && root.Spec.VolumeName == "asks" {
+							s = boundObservation(s, root, claim, leaf, host)
+						}
+						p := Next(s)
+						counted[p.Step]++
+						seen++
+						if why := wrongForImport(s, p); why != "" && s.Host == nil {
+							if failures++; failures <= 10 {
+								t.Errorf("%d imports: %s: %s %s by %s: %s", len(imports), why, p.Phase, p.Step, p.Owner, describe(s))
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if counted[Import] == 0 {
+		t.Error("step Import is never taken")
+	}
+	t.Logf("%d observations, %d wrong; steps: %v", seen, failures, counted)
+}
+
+func recordedFor(name string) *corev1.PersistentVolume {
+	pv := asking(name)
+	return hostpv.Recorded(&pv, leafPV(), member)
+}
+
+func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+	}
+}
+
+// boundObservation is what root_pvc observes of a claim that is bound to an admin's host PV.
+func boundObservation(s *volume.Observed, root, claim *corev1.PersistentVolumeClaim, leaf, host *corev1.PersistentVolume) *volume.Observed {
+	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, Imports: s.Imports, Taken: host, Root: root}
+	if claim != nil {
+		origin, _ := mirror.OriginIn(member.HostID, claim)
+		switch {
+		case origin.UID == root.UID:
+			bound.Claim, bound.Origin = claim, origin
+		case hostpv.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
+			bound.Holder, bound.HolderOrigin = claim, origin
+		}
+	}
+	return bound
+}
+
+func TestImports(t *testing.T) {
+	storage := func(size string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	}
+	leaf := func(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+		pv := leafPV()
+		pv.Labels = map[string]string{v1alpha1.LabelHost: member.HostID}
+		pv.Status.Phase = corev1.VolumeAvailable
+		pv.Spec.Capacity, pv.Spec.AccessModes, pv.Spec.StorageClassName = storage("10Gi"), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, "gp3"
+		pv.Spec.PersistentVolumeReclaimPolicy = retains
+		if change != nil {
+			change(pv)
+		}
+		return pv
+	}
+	host := func(change func(*corev1.PersistentVolume)) corev1.PersistentVolume {
+		pv := asking("asks")
+		pv.Spec.Capacity, pv.Spec.AccessModes = storage("10Gi"), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		if change != nil {
+			change(&pv)
+		}
+		return pv
+	}
+	block := corev1.PersistentVolumeBlock
+	tests := map[string]struct {
+		leaf   *corev1.PersistentVolume
+		asks   corev1.PersistentVolume
+		reason string
+	}{
+		"Available, with consent": {leaf(nil), host(nil), ""},
+		"Released and retained": {leaf(func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, refOf("another")
+		}), host(nil), ""},
+		"less than it has":           {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("5Gi") }), ""},
+		"the class by the same name": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "gp3" }), ""},
+		"the UID that it has": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: "leaf-1"}
+		}), ""},
+		"no volume":               {nil, host(nil), v1alpha1.ReasonAdoptionRefused},
+		"no consent":              {leaf(func(pv *corev1.PersistentVolume) { pv.Labels = nil }), host(nil), v1alpha1.ReasonConsentMissing},
+		"consent to another host": {leaf(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"bound there": {leaf(func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, refOf("another")
+		}), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"reserved there": {leaf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = refOf("") }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"Released, and about to go": {leaf(func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, deletes
+		}), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"Failed":        {leaf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"being deleted": {leaf(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"an earlier note that says else": {leaf(func(pv *corev1.PersistentVolume) {
+			pv.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
+		}), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"more than it has": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},
+		"a mode that it lacks": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadWriteMany)
+		}), v1alpha1.ReasonAdoptionRefused},
+		"Block":         {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = &block }), v1alpha1.ReasonAdoptionRefused},
+		"another class": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "other" }), v1alpha1.ReasonAdoptionRefused},
+		"another UID": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: "leaf-0"}
+		}), v1alpha1.ReasonAdoptionRefused},
+		"a host PV that is being deleted": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), v1alpha1.ReasonAdoptionRefused},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: test.leaf, Imports: []corev1.PersistentVolume{test.asks}}
+			p, reason := Next(s), ""
+			if refusal := s.ReportUnimportable(); refusal != nil {
+				reason = refusal.Reason
+			}
+			if reason != test.reason || (p.By(LeafPV) == Import) != (test.reason == "") {
+				t.Errorf("refused for %q, with step %q; want %q", reason, p.Step, test.reason)
+			}
+			if test.reason == "" {
+				s.Earlier = []corev1.PersistentVolume{*recordedFor("earlier")}
+				if p := Next(s); p.By(LeafPV) == Import {
+					t.Error("recorded beside a host PV of an earlier volume of that name")
+				}
+				s.Earlier = nil
+			}
+			s.Root = rootOfImport("asks")
+			if p := Next(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
+				t.Errorf("the claim that is bound to it is told %+v", p)
+			}
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package volume
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// Importable reports whether an admin's host PV may have the leaf PV that it asks for, which no
+// other host PV asks for or represents.
+func (s *Observed) Importable() bool {
+	return s.Host == nil && s.ReportUnimportable() == nil && len(s.Imports) > 0
+}
+
+// Import is the admin's host PV that the observation is decided on: the one that the root is bound
+// to, else the first.
+func (s *Observed) Import() *corev1.PersistentVolume {
+	for i := range s.Imports {
+		if s.Root != nil && s.Root.Spec.VolumeName == s.Imports[i].Name {
+			return &s.Imports[i]
+		}
+	}
+	if len(s.Imports) == 0 {
+		return nil
+	}
+	return &s.Imports[0]
+}
+
+// BoundToImport reports whether the root is bound to an admin's host PV that Xylem has not recorded.
+func (s *Observed) BoundToImport() bool {
+	asks := s.Import()
+	return asks != nil && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == asks.Name
+}
+
+// ReportUnimportable says why an admin's host PV may not have the leaf PV that it asks for; nil if
+// it may, or if there is none.
+func (s *Observed) ReportUnimportable() *mirror.Refusal {
+	asks := s.Import()
+	if asks == nil {
+		return nil
+	}
+	return s.Unimportable(asks)
+}
+
+// Unimportable says why an admin's host PV may not have the leaf PV that it asks for; nil if it
+// may. What somebody in the member uses, or may use, is not touched.
+func (s *Observed) Unimportable(asks *corev1.PersistentVolume) *mirror.Refusal {
+	if other := s.otherThan(asks); other != "" {
+		return s.refuseImport(asks, "PersistentVolume %q of the host is for it too. Delete the one of the two that no claim is bound to", other)
+	}
+	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
+	case deleting(asks):
+		return s.refuseImport(asks, "the PersistentVolume is being deleted. Create it again to use the volume")
+	case s.Leaf == nil:
+		return s.refuseImport(asks, "there is no such volume there. Check the name in spec.csi.volumeHandle: a PersistentVolume's handle cannot be changed, so delete it and create a correct one")
+	case attribute != "" && attribute != string(s.Leaf.UID):
+		return s.refuseImport(asks, "its UID is %q, and the PersistentVolume asks for %q in spec.csi.volumeAttributes[%s]: the volume was re-created. Check whose data it has, then create the PersistentVolume without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
+	}
+	if refusal := s.unavailable(asks); refusal != nil {
+		return refusal
+	}
+	if wrong := s.disagreements(asks); len(wrong) > 0 {
+		return s.refuseImport(asks, "the two do not agree: %s. Delete the PersistentVolume and create one that agrees", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// otherThan is the name of another host PV that represents the volume, or one of its name that was
+// there before, or asks for it.
+func (s *Observed) otherThan(asks *corev1.PersistentVolume) string {
+	for _, has := range []*corev1.PersistentVolume{s.Host, s.Taken} {
+		if has != nil && has.UID != asks.UID {
+			return has.Name
+		}
+	}
+	for _, all := range [][]corev1.PersistentVolume{s.Earlier, s.Imports} {
+		for i := range all {
+			if all[i].UID != asks.UID {
+				return all[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+// unavailable says why nobody but those in the member may have the leaf PV; nil if the host PV may.
+func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
+	leaf, ref := s.Leaf, ptr.Deref(s.Leaf.Spec.ClaimRef, corev1.ObjectReference{})
+	label := leaf.Labels[v1alpha1.LabelHost]
+	switch {
+	case deleting(leaf):
+		return s.refuseImport(host, "it is being deleted there. Use another volume")
+	case label == "":
+		return refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q asks for volume %q in member %q, whose admin has not consented. "+
+			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
+	case label != s.Member.HostID:
+		return s.refuseImport(host, "it belongs to another host (label %s=%q). If that no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
+	case leaf.Status.Phase == corev1.VolumeBound && !s.heldByOurs(), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
+		return s.refuseImport(host, "claim \"%s/%s\" there has it, or is to have it. Xylem does not take it away: use another volume, or ask the member's admin to delete that claim, and to remove spec.claimRef if it is left", ref.Namespace, ref.Name)
+	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return s.refuseImport(host, "its claim is gone and its reclaim policy is %q, so that its data are being deleted. Ask the member's admin to set it to Retain, if the data are still there", leaf.Spec.PersistentVolumeReclaimPolicy)
+	case !slices.Contains([]corev1.PersistentVolumePhase{corev1.VolumeBound, corev1.VolumeAvailable, corev1.VolumeReleased}, leaf.Status.Phase):
+		return s.refuseImport(host, "its phase there is %q. Ask the member's admin to check it", leaf.Status.Phase)
+	case s.Stamped:
+		return s.unavailableOrphan(host)
+	}
+	noted := leaf.Annotations[v1alpha1.AnnotationReclaimPolicy]
+	if noted != "" && noted != string(leaf.Spec.PersistentVolumeReclaimPolicy) {
+		return s.refuseImport(host, "its annotation %s=%s differs from its reclaim policy %q. Ask the member's admin to remove the annotation", v1alpha1.AnnotationReclaimPolicy, noted, leaf.Spec.PersistentVolumeReclaimPolicy)
+	}
+	return nil
+}
+
+// unavailableOrphan says which claim a stamped leaf PV is for; nil if that is gone, or if the host
+// PV is for it.
+func (s *Observed) unavailableOrphan(host *corev1.PersistentVolume) *mirror.Refusal {
+	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
+		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
+			return s.refuseImport(host, "it belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
+		}
+	}
+	return nil
+}
+
+// heldByOurs reports whether a leaf claim of this host has the leaf PV.
+func (s *Observed) heldByOurs() bool {
+	return s.Stamped && slices.ContainsFunc([]*corev1.PersistentVolumeClaim{s.Claim, s.Holder}, func(claim *corev1.PersistentVolumeClaim) bool {
+		return hostpv.HeldBy(s.Leaf, claim) && claim.Spec.VolumeName == s.Name
+	})
+}
+
+// disagreements of a host PV with the leaf PV: what it promises and the leaf PV does not have.
+func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
+	var wrong []string
+	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]
+	if want.Cmp(has) > 0 {
+		wrong = append(wrong, fmt.Sprintf("the volume has %s, less than the %s of the PersistentVolume", has.String(), want.String()))
+	}
+	for _, mode := range host.Spec.AccessModes {
+		if !slices.Contains(s.Leaf.Spec.AccessModes, mode) {
+			wrong = append(wrong, fmt.Sprintf("the volume lacks access mode %s", mode))
+		}
+	}
+	if a, b := modeOf(host), modeOf(s.Leaf); a != b {
+		wrong = append(wrong, fmt.Sprintf("the volume's mode is %s, and the PersistentVolume's %s", b, a))
+	}
+	if name := host.Spec.StorageClassName; name != "" {
+		class := s.ImportClass
+		if class == nil || class.Name != name {
+			class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		if mapped, rule := (placement.Member{Member: s.Member, Rules: s.Rules}).ClassFor(class); mapped != s.Leaf.Spec.StorageClassName {
+			wrong = append(wrong, fmt.Sprintf("the volume's StorageClass is %q, and the PersistentVolume's, %q, is %q in that member (by %s)", s.Leaf.Spec.StorageClassName, name, mapped, rule))
+		}
+	}
+	return wrong
+}
+
+func modeOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeMode {
+	return ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+}
+
+func (s *Observed) refuseImport(host *corev1.PersistentVolume, format string, args ...any) *mirror.Refusal {
+	return refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q asks for volume %q in member %q, and does not get it: %s",
+		host.Name, s.Name, s.Member.Registration, fmt.Sprintf(format, args...))
+}
+
+// Untaken reports whether the leaf PV that an admin's host PV represents has no stamp of it, nor of
+// a claim, and no leaf claim of ours.
+func (s *Observed) Untaken() bool {
+	return s.Host != nil && s.Leaf != nil && hostpv.Imported(s.Host) && !s.Claimed() && s.Holder == nil &&
+		(!s.Stamped || s.Stamp.Root.Namespace == "" && !s.StampedForHost())
+}
+
+// StampedForHost reports whether the leaf PV has the stamp of the host PV itself: no claim had it.
+func (s *Observed) StampedForHost() bool {
+	return s.Host != nil && s.Stamped && s.Stamp.Root.Namespace == "" && s.Stamp.UID == s.Host.UID
+}
+
+// NeverUsed reports whether the leaf PV is one that the member had before, and that no claim of the
+// host had: its stamp names a host PV.
+func (s *Observed) NeverUsed() bool {
+	return s.Leaf != nil && s.Stamped && s.Stamp.Root.Namespace == ""
+}
+
+// KeptUnused reports whether such a volume stays although both policies say Delete.
+func (s *Observed) KeptUnused() bool {
+	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
+}
+
+// ReportKeptUnused says why.
+func (s *Observed) ReportKeptUnused() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps volume %q in member %q, which was there before: no Pod used the claim, so that no claim had the volume there. "+
+		"Remove spec.claimRef from the PersistentVolume to use it, or delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
+}
+
+// ReportUntaken says why the leaf PV that an admin's host PV represents cannot be stamped for it;
+// nil if it can.
+func (s *Observed) ReportUntaken() *mirror.Refusal {
+	if deleting(s.Host) {
+		return s.refuseImport(s.Host, "the PersistentVolume is being deleted. Create it again to use the volume")
+	}
+	return s.unavailable(s.Host)
+}
+
+// TakenLeaf is the leaf PV with the stamp of the admin's host PV that represents it, with policy
+// Retain, and with a note of the policy that the member had given it. In the same patch, one that
+// was Available is reserved, so that no claim of the member gets it: it is Released, as any volume
+// whose host PV is free.
+func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
+	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
+		s.stamp(after, hostpv.OriginOfHost(s.Host, s.Member.HostID))
+		if after.Spec.ClaimRef == nil {
+			after.Spec.ClaimRef = hostpv.Reservation(s.Host)
+		}
+	})
+}
+
+// LeafClaimRef is the claim of the member that the leaf PV names, if it has no stamp; empty if it
+// names none.
+func (s *Observed) LeafClaimRef() (types.NamespacedName, types.UID) {
+	if ref := s.Leaf.Spec.ClaimRef; ref != nil && !s.Stamped {
+		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.UID
+	}
+	return types.NamespacedName{}, ""
+}

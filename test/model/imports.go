@@ -1,0 +1,203 @@
+package model
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+const (
+	// handMade is the name of a leaf PV that the member had before Xylem.
+	handMade = "disk"
+	// theirs is the UID of a claim in the member which has nothing to do with Xylem.
+	theirs = types.UID("theirs")
+)
+
+// places of what imports are about, in a world: the leaf PV, the host PV of its name, and a
+// second host PV for it.
+const (
+	handMadeLeaf = leaves - 1
+	firstImport  = leaves - 1
+	secondImport = 2*leaves - 1
+)
+
+// begin with a volume that the member had before, in each way that a claim may ask for it.
+func (s *search) beginImports(w world) {
+	m := s.model
+	w.before, w.disks[handMadeLeaf] = true, true
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
+		for _, consent := range []bool{false, true} {
+			for _, asks := range []string{"by its class", "by volumeName", "by the PV's claimRef"} {
+				to := w
+				to.memberState.pvs[handMadeLeaf] = m.objects.keep(newHandMade(w.leafPolicy.reclaim(), consent))
+				host := newImport(hostNames[firstImport], policy)
+				root := newRoot(claimNames[0], rootUIDs[0])
+				switch asks {
+				case "by volumeName":
+					root.Spec.VolumeName = host.Name
+				case "by the PV's claimRef":
+					host.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: root.Name}
+				}
+				host.UID = hostUIDs[firstImport][0]
+				to.hostState.pvs[firstImport], to.roots[0] = m.objects.keep(host), m.objects.keep(root)
+				s.visit(to, -1, fmt.Sprintf("a volume that the member had before, with policy %s (consent: %v), a host PV for it with policy %s, and a claim for that %s",
+					w.leafPolicy.reclaim(), consent, policy, asks))
+			}
+		}
+	}
+}
+
+// newHandMade is a leaf PV that the member had before. Its provisioner made it: so that destroys
+// the disk if ever it is released with policy Delete.
+func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *corev1.PersistentVolume {
+	pv := newLeafVolume(newRoot("before", "before"), volumeUIDs("l", handMade)[0], policy)
+	pv.Name, pv.Spec.ClaimRef, pv.Status.Phase = handMade, nil, corev1.VolumeAvailable
+	pv.Spec.CSI.VolumeHandle = "disk-" + handMade
+	if consent {
+		metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, here.HostID)
+	}
+	return pv
+}
+
+// newImport is what an admin of the host creates for it.
+func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	leaf := newHandMade(policy, false)
+	mirrored := hostpv.Mirror(leaf, newRoot(claimNames[0], ""), policy, here)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}, CreationTimestamp: before},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: leaf.Spec.AccessModes, VolumeMode: leaf.Spec.VolumeMode, Capacity: leaf.Spec.Capacity, StorageClassName: className,
+			PersistentVolumeReclaimPolicy: policy, NodeAffinity: mirrored.Spec.NodeAffinity,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: v1alpha1.ProvisionerName, VolumeHandle: mirrored.Spec.CSI.VolumeHandle}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumePending},
+	}
+}
+
+// ownClaim is a claim of the member's own.
+func ownClaim() *corev1.PersistentVolumeClaim {
+	claim := newRoot("theirs", theirs)
+	claim.Namespace, claim.Spec.VolumeName, claim.Status.Phase = "theirs", handMade, corev1.ClaimBound
+	return claim
+}
+
+// takenInMember reports whether that claim has a leaf PV.
+func takenInMember(leaf *corev1.PersistentVolume) bool {
+	return leaf != nil && leaf.Spec.ClaimRef != nil && leaf.Spec.ClaimRef.UID == theirs && leaf.Status.Phase == corev1.VolumeBound
+}
+
+// imports are what admins and users do with the volume that the member had before.
+func (ms *moves) imports() {
+	m := ms.model
+	for _, n := range []int{firstImport, secondImport} {
+		if ms.from.hostState.pvs[n] != 0 {
+			continue
+		}
+		ms.add("an admin creates "+hostNames[n]+" for the volume", func(to *world) {
+			if uid := m.unused(*to, hostUIDs[n]...); uid != "" {
+				pv := newImport(hostNames[n], corev1.PersistentVolumeReclaimDelete)
+				pv.UID = uid
+				to.hostState.pvs[n] = m.objects.keep(pv)
+			}
+		})
+	}
+	leaf := m.objects.pv(ms.from.memberState.pvs[handMadeLeaf])
+	if leaf == nil {
+		return
+	}
+	edit := func(what string, change func(*corev1.PersistentVolume)) {
+		ms.add(what, func(to *world) {
+			to.memberState.pvs[handMadeLeaf] = m.objects.changePV(to.memberState.pvs[handMadeLeaf], change)
+		})
+	}
+	if _, consents := leaf.Labels[v1alpha1.LabelHost]; consents {
+		edit("the member's admin takes the consent back", func(pv *corev1.PersistentVolume) { delete(pv.Labels, v1alpha1.LabelHost) })
+	} else {
+		edit("the member's admin consents", func(pv *corev1.PersistentVolume) {
+			metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, here.HostID)
+		})
+	}
+	switch ref := leaf.Spec.ClaimRef; {
+	case ref == nil && leaf.Status.Phase == corev1.VolumeAvailable && leaf.DeletionTimestamp == nil:
+		edit("a claim of the member's own takes the volume", func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef, pv.Status.Phase = reference(ownClaim()), corev1.VolumeBound
+		})
+	case takenInMember(leaf):
+		edit("that claim goes", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
+	}
+}
+
+// handMadeWritten says what is wrong with a write to the leaf PV that the member had before: it has
+// the consent of the member's admin, or a leaf claim has got it by that before; and nobody else
+// there uses it (I4, I8).
+func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []string {
+	if !w.before || was.Name != handMade {
+		return nil
+	}
+	_, stamped := mirror.OriginIn(here.HostID, was)
+	switch {
+	case was.Labels[v1alpha1.LabelHost] != here.HostID && !hostpv.HeldBy(was, m.objects.claim(w.claims[0])):
+		return []string{"I8: a volume is written to without the consent of the member's admin"}
+	case takenInMember(was):
+		return []string{"I4: a volume is written to that a claim of the member's own has"}
+	case !stamped && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return []string{"I2: a volume that the member had before is taken, and not retained"}
+	}
+	return nil
+}
+
+// importWritten says what is wrong with what is written to a host PV that an admin created.
+func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []string {
+	if _, asks := hostpv.ImportOfIn(was, here.ClusterID); !asks || !hostpv.Imported(is) {
+		return nil
+	}
+	_, name, uid, ours := hostpv.LeafOf(is)
+	leaf := m.leafNamed(w, name)
+	switch {
+	case !ours || leaf == nil || leaf.UID != uid:
+		return []string{"I8: a host PV is recorded for a volume that is not there"}
+	case leaf.Labels[v1alpha1.LabelHost] != here.HostID:
+		return []string{"I8: a host PV is recorded without the consent of the member's admin"}
+	case takenInMember(leaf):
+		return []string{"I4: a host PV is recorded for a volume that a claim of the member's own has"}
+	case len(m.mirrorsOf(w.hostState, name)) > 1:
+		return []string{"I3: a second host PV is recorded for a volume"}
+	case hostpv.MemberPolicy(leaf) == corev1.PersistentVolumeReclaimRetain && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return []string{"I2: a host PV is recorded with policy Delete for a volume that its member retains"}
+	}
+	return nil
+}
+
+// unsettledImport says whether a host PV that an admin created waits for no reason.
+func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
+	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports one that is not there
+		return []string{"a host PV waits for volume " + name}
+	}
+	if _, name, uid, ours := hostpv.LeafOf(pv); ours && hostpv.Imported(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
+		leaf := m.leafNamed(w, name)
+		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // a claim that is bound to one that is gone is told
+			return []string{"a host PV is recorded for a volume that has no stamp"}
+		}
+	}
+	return nil
+}
+
+// stampedForClaim reports whether a leaf PV has the stamp of a claim, and not that of a host PV.
+func stampedForClaim(leaf client.Object) bool {
+	origin, stamped := mirror.OriginIn(here.HostID, leaf)
+	return stamped && origin.Root.Namespace != ""
+}
+
+func stampOf(leaf client.Object) types.UID {
+	origin, _ := mirror.OriginIn(here.HostID, leaf)
+	return origin.UID
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// own is the leaf PV, by leafNames, that the member had before: no claim has it. It has the name
+// of the second leaf claim's volume, whose provisioner finds it there.
+const own = 1
+
+// hadBefore is a volume that the member had before, with the consent of its admin.
+func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	pv := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: claimUIDs[own]}, Spec: newRoot(claimNames[0], rootUIDs[0]).Spec},
+		volumeUIDs("l", leafNames[own])[0], policy)
+	pv.Spec.ClaimRef, pv.Status.Phase = nil, corev1.VolumeAvailable
+	pv.Labels = map[string]string{v1alpha1.LabelHost: here.HostID}
+	return pv
+}
+
+// asking is the PV by which the host's admin asks for it.
+func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	pv := hostpv.Mirror(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
+	pv.ObjectMeta = metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}}
+	pv.Spec.ClaimRef, pv.Spec.StorageClassName, pv.Spec.CSI.VolumeAttributes, pv.Status.Phase = nil, className, nil, corev1.VolumePending
+	return pv
+}
+
+// adopts are the disruptions of admins who have a volume adopted.
+func (ms *moves) adopts() {
+	m := ms.model
+	leaf := m.objects.pv(ms.from.memberState.pvs[own])
+	if !m.bounds.Adopts || leaf == nil {
+		return
+	}
+	for _, name := range []string{leafNames[own], hostpv.Name(leafNames[own], here.ClusterID, true)} {
+		n := slices.Index(hostNames[:], name)
+		if ms.from.hostState.pvs[n] != 0 {
+			continue
+		}
+		ms.add("an admin creates host PV "+name, func(to *world) {
+			pv := asking(name, to.hostPolicy.reclaim(), leaf)
+			if pv.UID = m.unused(*to, hostUIDs[n]...); pv.UID != "" {
+				pv.CreationTimestamp = to.now()
+				to.hostState.pvs[n] = m.objects.keep(pv)
+			}
+		})
+	}
+	if _, stamped := leaf.Labels[v1alpha1.LabelManagedBy]; stamped {
+		return
+	}
+	label, what := here.HostID, "consents"
+	if leaf.Labels[v1alpha1.LabelHost] != "" {
+		label, what = "", "takes the consent back"
+	}
+	ms.add("the member's admin "+what, func(to *world) {
+		to.memberState.pvs[own] = m.objects.changePV(to.memberState.pvs[own], func(pv *corev1.PersistentVolume) {
+			if pv.Labels = nil; label != "" {
+				pv.Labels = map[string]string{v1alpha1.LabelHost: label}
+			}
+		})
+	})
+}
+
+// notTheirs says why a write to a leaf PV that the member had before is not to be.
+func (m *Model) notTheirs(was, is *corev1.PersistentVolume) []string {
+	var found []string
+	if _, stamped := was.Labels[v1alpha1.LabelManagedBy]; m.bounds.Adopts && !stamped && was.Spec.ClaimRef == nil {
+		if was.Labels[v1alpha1.LabelHost] != here.HostID {
+			found = append(found, "I4: a volume is stamped that nobody lets this host have")
+		}
+		if is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+			found = append(found, "I2: a volume is stamped and not retained")
+		}
+	}
+	return found
+}
