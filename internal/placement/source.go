@@ -38,8 +38,9 @@ type Location struct {
 	LeafVolume string
 	LeafUID    types.UID
 	// LeafSnapshot and LeafContent are the UIDs, in the member, of a VolumeSnapshot that is to
-	// be restored and of its content.
+	// be restored and of its content. LeafHandle is what its driver calls it.
 	LeafSnapshot, LeafContent types.UID
+	LeafHandle                string
 	// Refusal is why the claim cannot be created from it, in any member; nil if it can.
 	Refusal *mirror.Refusal
 }

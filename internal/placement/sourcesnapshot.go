@@ -60,7 +60,7 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 		return Location{Refusal: s.gone("is one that an admin has abandoned")}
 	}
 	has := mirrorsnapshot.RecordOf(content)
-	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || mirrorsnapshot.PlacedIn(content) == "" {
+	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || has.Handle == "" || mirrorsnapshot.PlacedIn(content) == "" {
 		return s.notTaken(contentError(content.Status))
 	}
 	if mismatch := s.snapshotMismatch(claim); mismatch != nil {
@@ -68,8 +68,24 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	}
 	return Location{
 		Record:       datasource.Record{ClusterID: mirrorsnapshot.PlacedIn(content), UID: from.UID},
-		LeafSnapshot: has.Snapshot, LeafContent: has.Content,
+		LeafSnapshot: has.Snapshot, LeafContent: has.Content, LeafHandle: has.Handle,
 	}
+}
+
+// Replaced says how what a member has of a snapshot differs from what was recorded; empty if it
+// does not. The member's provisioner restores what the leaf is bound to, by the handle there.
+func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
+	switch bound := leaf.Status; {
+	case leaf.UID != at.LeafSnapshot:
+		return "was replaced"
+	case bound != nil && ptr.Deref(bound.BoundVolumeSnapshotContentName, "") != mirrorsnapshot.ContentName(leaf.UID):
+		return "is bound to another VolumeSnapshotContent than the one that was taken"
+	case content != nil && (content.UID != at.LeafContent || !mirrorsnapshot.Binds(content, leaf.UID)):
+		return "has another VolumeSnapshotContent than the one that was taken"
+	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
+		return "names another snapshot of its driver than the one that was taken"
+	}
+	return ""
 }
 
 // notTaken says that the snapshot is not ready, and quotes the cause if its status has one.

@@ -28,6 +28,7 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.
 		Content: &snapshotv1.VolumeSnapshotContent{
 			ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-snap-1", Annotations: map[string]string{
 				v1alpha1.AnnotationPlacedIn: "id38", v1alpha1.AnnotationLeafSnapshotUID: "leaf-snap-1", v1alpha1.AttributeLeafUID: "leaf-content-1",
+				v1alpha1.AttributeHandle: "s-1",
 			}},
 			Spec: snapshotv1.VolumeSnapshotContentSpec{
 				Driver: v1alpha1.ProvisionerName, VolumeSnapshotRef: corev1.ObjectReference{Namespace: "shop", Name: "golden", UID: "snap-1"},
@@ -53,7 +54,7 @@ func TestLocateSnapshot(t *testing.T) {
 		return func(_ *corev1.PersistentVolumeClaim, s *Source) { change(s.Content) }
 	}
 	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot, s.Content = nil, nil }
-	here := Location{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1"}
+	here := Location{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string
@@ -84,6 +85,7 @@ func TestLocateSnapshot(t *testing.T) {
 		"not ready, and the cause": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
 			c.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("the array is on fire")}}
 		})}, reason: v1alpha1.ReasonSourceNotReady, says: "the array is on fire"},
+		"its handle is not recorded":    {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
 		"its leaf is not recorded":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
 		"smaller than what it requests": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
 		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {

@@ -224,11 +224,11 @@ func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 	return unproven("the evidence is not for a %T", object)
 }
 
-// destroysContent reports whether an action may destroy a leaf content: the recorded one, to
-// which the member gave policy Delete.
+// destroysContent reports whether an action may destroy a leaf content: the recorded one, of the
+// recorded snapshot, to which the member gave policy Delete.
 func destroysContent(record mirrorsnapshot.Record, action Action, content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed := action == SetContentDelete || action == DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
-	return allowed && record.Content != "" && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
+	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
 }
 
 // Covers is the check of Evidence.

@@ -81,18 +81,13 @@ func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at p
 		return false, err
 	}
 	origin, ours := mirror.OriginIn(p.HostID, leaf)
-	if !ours || origin.UID != at.UID || origin.Root != key || leaf.UID != at.LeafSnapshot || leaf.DeletionTimestamp != nil {
+	if !ours || origin.UID != at.UID || origin.Root != key || leaf.Status == nil || leaf.DeletionTimestamp != nil {
 		return false, nil
 	}
-	name := mirrorsnapshot.ContentName(leaf.UID)
-	if leaf.Status == nil || ptr.Deref(leaf.Status.BoundVolumeSnapshotContentName, "") != name {
-		return false, nil
-	}
-	content, err := liveContent(ctx, p.Live, name)
+	content, err := liveContent(ctx, p.Live, mirrorsnapshot.ContentName(leaf.UID))
 	if err != nil || content == nil {
 		return false, err
 	}
 	origin, ours = mirror.OriginIn(p.HostID, content)
-	return ours && origin.UID == at.UID && content.UID == at.LeafContent && mirrorsnapshot.Binds(content, leaf.UID) &&
-		mirrorsnapshot.HandleOf(content) != "" && ptr.Deref(content.Status.ReadyToUse, false), nil
+	return ours && origin.UID == at.UID && at.Replaced(leaf, content) == "" && content.Status != nil && ptr.Deref(content.Status.ReadyToUse, false), nil
 }

@@ -84,6 +84,7 @@ func TestSnapshotHere(t *testing.T) {
 		"its content is another snapshot's":  {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
 		"not ready in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
 		"no handle in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
+		"another one's handle in the member": {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = ptr.To("s-2") }},
 		"the host does not answer":           {change: func(*restoreScene) {}, host: down, err: down},
 		"the member does not answer":         {change: func(*restoreScene) {}, leaf: down, err: down},
 	} {
@@ -126,6 +127,7 @@ func restored() restoreScene {
 	s.leafHeld.UID = "content-uid"
 	s.content.Annotations = map[string]string{
 		v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationLeafSnapshotUID: "leaf-uid", v1alpha1.AttributeLeafUID: "content-uid",
+		v1alpha1.AttributeHandle: "s-1",
 	}
 	origin := mirror.OriginFor(here.HostID, s.golden)
 	origin.Stamp(s.leaf)

@@ -59,6 +59,13 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 	return mirrorsnapshot.RecordOf(s.Host)
 }
 
+// Replaced reports whether a leaf content is another snapshot than Host records: it was created
+// again and is not of the same one, or somebody gave it another handle.
+func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
+	record := s.Record()
+	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
+}
+
 // Recreated reports whether a content of the recorded leaf, with another UID than Host records, is
 // of the same snapshot: a member's snapshot-controller creates a content again that somebody
 // deleted, and drivers take a snapshot of one name once. One that the driver took later has

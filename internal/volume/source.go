@@ -13,7 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -126,10 +125,10 @@ func (s *Observed) reportClaim() *mirror.Refusal {
 // reportSnapshot is ReportSource for a snapshot that is to be restored.
 func (s *Observed) reportSnapshot() *mirror.Refusal {
 	from := s.from()
-	switch content := from.Content; {
-	case from.Snapshot.UID != from.At.LeafSnapshot:
-		return s.sourceNotReady("its counterpart in member %q was replaced")
-	case content == nil || content.UID != from.At.LeafContent || mirrorsnapshot.HandleOf(content) == "" || !ptr.Deref(content.Status.ReadyToUse, false):
+	if how := from.At.Replaced(from.Snapshot, from.Content); how != "" {
+		return s.sourceNotReady("its counterpart in member %q %s", how)
+	}
+	if from.Snapshot.Status == nil || from.Content == nil || from.Content.Status == nil || !ptr.Deref(from.Content.Status.ReadyToUse, false) {
 		return s.sourceNotReady("its counterpart in member %q is not ready to use")
 	}
 	return s.otherDriver(from.Content.Spec.Driver)

@@ -97,6 +97,13 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	}
 }
 
+// Names reports whether a leaf content has the handle that is recorded, if one is. A csi-snapshotter
+// sets it once, and clears it in a content that is being deleted, when the snapshot is gone.
+func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {
+	handle := HandleOf(leaf)
+	return r.Handle == "" || handle == r.Handle || handle == "" && leaf.DeletionTimestamp != nil
+}
+
 // LeafContent is the name of the leaf content that a content of the host records; empty if it
 // records none.
 func LeafContent(content *snapshotv1.VolumeSnapshotContent) string {

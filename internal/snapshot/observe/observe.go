@@ -141,7 +141,7 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	if s.Content, err = o.contentOf(ctx, s); err != nil {
 		return err
 	}
-	if s.Content != nil && record.Content != "" && s.Content.UID != record.Content && !s.Recreated(s.Content) {
+	if s.Content != nil && s.Replaced(s.Content) {
 		s.Content, s.OtherContent = nil, s.Content
 	}
 	if s.Root == nil || s.Leaf != nil || record.Snapshot != "" {

@@ -59,7 +59,7 @@ func claimObserved(n int) (*volume.Observed, int) {
 
 // createdFrom is the claim's data source, what is recorded of it, and what the member has of it.
 func createdFrom(c *choices, s *volume.Observed) {
-	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "unread snapshots", "populator", "unlisted")
+	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "another snapshot's handle", "snapshot bound to another content", "unread snapshots", "populator", "unlisted")
 	asked := choose(c, "the same", "nothing", "another")
 	if kind == "none" {
 		return
@@ -121,10 +121,13 @@ func createdFrom(c *choices, s *volume.Observed) {
 // snapshotFor is a source that is a snapshot, which is ready in the host.
 func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	from.Claim, from.Volume, from.At.LeafVolume, from.At.LeafUID = nil, nil, "", ""
-	from.At.LeafSnapshot, from.At.LeafContent = "golden-leaf", "golden-content"
-	from.Snapshot = &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{UID: "golden-leaf"}}
+	from.At.LeafSnapshot, from.At.LeafContent, from.At.LeafHandle = "golden-leaf", "golden-content", "s-1"
+	from.Snapshot = &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{UID: "golden-leaf"},
+		Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To("snapcontent-golden-leaf")},
+	}
 	from.Content = &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{UID: "golden-content"},
+		ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-golden-leaf", UID: "golden-content"},
 		Spec:       snapshotv1.VolumeSnapshotContentSpec{Driver: "disk.example.com"},
 		Status:     &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
 	}
@@ -134,6 +137,10 @@ func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	case "another snapshot":
 		from.Origin = originOf("another")
 		s.Namesake = true
+	case "another snapshot's handle":
+		from.Content.Status.SnapshotHandle = ptr.To("s-2")
+	case "snapshot bound to another content":
+		from.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("imported")
 	case "unread snapshots":
 		from.Snapshot, from.Content, from.Origin = nil, nil, mirror.Origin{}
 		from.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
@@ -158,7 +165,8 @@ func notFromSource(s *volume.Observed) string {
 		return "a leaf claim is created where its data source is not"
 	case from.Origin.UID != record.UID,
 		source.IsClaim() && (from.Claim == nil || from.Claim.Status.Phase != corev1.ClaimBound),
-		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.Unread != nil):
+		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.Unread != nil),
+		source.IsSnapshot() && (*from.Content.Status.SnapshotHandle != "s-1" || *from.Snapshot.Status.BoundVolumeSnapshotContentName != from.Content.Name):
 		return "a leaf claim is created from another one's data"
 	}
 	return ""
