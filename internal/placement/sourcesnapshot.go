@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -118,10 +119,15 @@ func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.R
 		return refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, and %s, which it is to be created from, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, least.String())
 	}
-	if s.Content.Spec.SourceVolumeMode == nil {
+	if s.Content.Spec.SourceVolumeMode == nil || mirrorsnapshot.MayChangeMode(s.Content) {
 		return nil
 	}
-	return s.otherMode(claim, *s.Content.Spec.SourceVolumeMode)
+	refusal := s.otherMode(claim, *s.Content.Spec.SourceVolumeMode)
+	if refusal != nil {
+		refusal.Message += fmt.Sprintf(", or ask the admins to set %s=true on VolumeSnapshotContent %q, and on %q in the member",
+			mirrorsnapshot.AnnAllowModeChange, s.Content.Name, mirrorsnapshot.LeafContent(s.Content))
+	}
+	return refusal
 }
 
 // restoreSize is the least size of a volume that is restored from a snapshot; zero if its driver

@@ -53,6 +53,11 @@ func TestLocateSnapshot(t *testing.T) {
 	content := func(change func(*snapshotv1.VolumeSnapshotContent)) func(*corev1.PersistentVolumeClaim, *Source) {
 		return func(_ *corev1.PersistentVolumeClaim, s *Source) { change(s.Content) }
 	}
+	allowed := func(value string) func(*corev1.PersistentVolumeClaim, *Source) {
+		return content(func(c *snapshotv1.VolumeSnapshotContent) {
+			c.Annotations["snapshot.storage.kubernetes.io/allow-volume-mode-change"] = value
+		})
+	}
 	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot, s.Content = nil, nil }
 	here := Location{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
 	for name, tc := range map[string]struct {
@@ -91,6 +96,12 @@ func TestLocateSnapshot(t *testing.T) {
 		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
+		"of another volume mode, which an admin allows": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+		}}},
+		"of another volume mode, and what allows it is no boolean": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+		}}, reason: v1alpha1.ReasonSourceMismatch, says: "snapshot.storage.kubernetes.io/allow-volume-mode-change=true"},
 		"in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
 		"placed elsewhere": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Annotations[v1alpha1.AnnotationPlacedIn] = "id39"

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -19,6 +20,8 @@ const (
 	AnnBeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 	// FinalizerContent keeps a content until its driver has done what the policy says.
 	FinalizerContent = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
+	// AnnAllowModeChange on a content lets volumes of another volume mode be created from it.
+	AnnAllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 	// FinalizerSource keeps a claim while a snapshot of it is being taken.
 	FinalizerSource = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 
@@ -77,6 +80,13 @@ func Abandoned(content *snapshotv1.VolumeSnapshotContent) bool {
 // Gone reports whether a content's member was deregistered.
 func Gone(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationClusterGone] != ""
+}
+
+// MayChangeMode reports whether an admin allows volumes of another volume mode than that of the
+// content's source (external-provisioner, getSnapshotSource).
+func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
+	allowed, err := strconv.ParseBool(content.Annotations[AnnAllowModeChange])
+	return err == nil && allowed
 }
 
 // Record is what a content of the host says of its leaf.
