@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ func (p *person) leave(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		x.Dump(ctx, GinkgoWriter, p.namespace)
 	}
-	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+	for _, obj := range []client.Object{&corev1.Pod{}, &snapshotv1.VolumeSnapshot{}, &corev1.PersistentVolumeClaim{}} {
 		Expect(x.Host.API.DeleteAllOf(ctx, obj, client.InNamespace(p.namespace))).To(Succeed())
 	}
 }
@@ -158,8 +159,8 @@ func must[T any, P interface {
 	return obj
 }
 
-// victim is a tenant with a Pod, its volume and a Secret in member one, and
-// nobody else's business.
+// victim is a tenant with a Pod, its volume, a snapshot of that and a Secret in member one,
+// and nobody else's business.
 var victim *prey
 
 type prey struct {
@@ -168,6 +169,7 @@ type prey struct {
 	pod    *corev1.Pod
 	volume *corev1.PersistentVolume
 	leaf   *corev1.PersistentVolume
+	taken  *taken
 }
 
 func newVictim(ctx context.Context) *prey {
@@ -186,6 +188,7 @@ func newVictim(ctx context.Context) *prey {
 	v.volume = must[corev1.PersistentVolume](ctx, x.Host, "", v.claim.Spec.VolumeName)
 	_, leaf, _ := strings.Cut(v.volume.Spec.CSI.VolumeHandle, "/")
 	v.leaf = must[corev1.PersistentVolume](ctx, x.Member(one), "", leaf)
+	v.taken = v.takes(ctx, "nightly", "data")
 	return v
 }
 
@@ -218,6 +221,7 @@ func (v *prey) unharmed(ctx context.Context) {
 		}
 	}
 	Expect(disks).To(Equal(1))
+	v.taken.unharmed(ctx)
 	for _, m := range x.Members() {
 		var secrets corev1.SecretList
 		Expect(m.API.List(ctx, &secrets)).To(Succeed())

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ const (
 
 	// class waits for a consumer, on both sides.
 	class = controlplane.ClassHostpath
+	// snapshots are deleted with their VolumeSnapshots, on both sides.
+	snapshots = controlplane.ClassSnapshots
 
 	// secretCanary is what is in the victim's Secret.
 	secretCanary = "canary-of-the-victim-7f3a9c"
@@ -40,7 +43,8 @@ func TestAttacks(t *testing.T) {
 
 var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
-		Members: controlplane.Members(one, two),
+		Members:   controlplane.Members(one, two),
+		Snapshots: true,
 		// As much as it has to say: the canaries are looked for in it.
 		ManagerArgs: []string{"--zap-log-level=10"},
 	}
@@ -48,6 +52,8 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	sc := controlplane.Class(class, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	sc.Provisioner = v1alpha1.ProvisionerName
 	Expect(x.Host.API.Create(ctx, &sc)).To(Succeed())
+	Expect(x.Host.API.Create(ctx, harness.SnapshotClass(snapshots, snapshotv1.VolumeSnapshotContentDelete, nil))).To(Succeed())
+	Expect(x.Host.API.Create(ctx, tenantsTakeSnapshots())).To(Succeed())
 	victim = newVictim(ctx)
 })
 
