@@ -31,7 +31,7 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 		return "", refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
 	}
 	if content.Spec.Source.VolumeHandle == nil || content.Spec.VolumeSnapshotRef.UID == "" {
-		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName", content.Name)
+		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName. To use a snapshot that a member retains, restore it in the member", content.Name)
 	}
 	claimName := ClaimOf(root)
 	if root == nil {

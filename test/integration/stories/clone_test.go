@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // from asks for a copy of another claim.
@@ -423,3 +424,14 @@ func ofImage(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSource = nil
 	c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "golden"}
 }
+
+var _ = Describe("A restore from a snapshot, in a host that serves none", func() {
+	It("waits, and says what to install", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) { harness.FromSnapshot(c, "golden") })
+		s.pod(ctx, "app", using("copy"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("SourceNotReady", `snapshot "golden"`, "the host does not serve snapshots", "snapshot-controller"))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells("SourceNotReady", `claim "copy"`))
+		s.neverMade(ctx, "copy")
+	}, SpecTimeout(storyTime))
+})
