@@ -216,7 +216,7 @@ func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 		return spend(e.Host.w, e.Root.w)
 	case *snapshotv1.VolumeSnapshot:
 		if action != DeleteSnapshot || object.UID != record.Snapshot || record.Snapshot == "" || !e.Leaf.of(object) ||
-			e.Leaf.content != nil && e.Leaf.content.UID != record.Content && !mirrorsnapshot.Retained(e.Leaf.content) {
+			!mirrorsnapshot.Retained(e.Leaf.content) && (e.Leaf.content.UID != record.Content || !record.Names(e.Leaf.content)) {
 			return unproven("the evidence is not for leaf snapshot %q", client.ObjectKeyFromObject(object))
 		}
 		return spend(e.Host.w, e.Root.w, e.Leaf.w)

@@ -3,10 +3,15 @@ package snapshots
 import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
+
+// strangers is the handle of a snapshot that has nothing to do with Xylem.
+const strangers = "snapshot-of-a-stranger"
 
 // disruptions are what users and admins do, and what happens to clusters and caches. What ends one
 // costs nothing.
@@ -100,8 +105,23 @@ func (ms *moves) ofMemberAdmins() {
 		})
 		if slot != leaf {
 			ms.add("the member's admin deletes "+what+", finalizers and all", func(w *world) { w.state[slot], w.theirs = 0, true })
+			ms.ofHandles(slot)
 		}
 	}
+}
+
+// ofHandles forges the handle of a leaf content. Before the host has recorded the driver's, nobody
+// can tell the one from the other.
+func (ms *moves) ofHandles(slot int) {
+	m := ms.model
+	host := m.contentOfRoot(ms.from, ms.from.of[slot-leafContent])
+	if host == nil || mirrorsnapshot.RecordOf(host).Handle == "" || mirrorsnapshot.HandleOf(m.content(ms.from.state, slot)) == "" {
+		return
+	}
+	ms.add("the member's admin gives a leaf content the handle of a stranger's snapshot", func(w *world) {
+		w.theirs = true
+		change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = ptr.To(strangers) })
+	})
 }
 
 func (ms *moves) ofClusters() {

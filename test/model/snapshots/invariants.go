@@ -97,6 +97,8 @@ func (m *Model) destroyed(w world, n int) []string {
 		found = append(found, "I2: data are destroyed that the host retains")
 	case mirrorsnapshot.Abandoned(host):
 		found = append(found, "I2: data are destroyed that were abandoned")
+	case mirrorsnapshot.HandleOf(c) == strangers:
+		found = append(found, "I8: a stranger's data are destroyed")
 	}
 	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
 		found = append(found, fmt.Sprintf("I2: data are destroyed that the member retains (%q)", policy))
