@@ -1,4 +1,4 @@
-// Package snapshot is what is observed of a snapshot: its content in the host, and what one
-// member has of it (Observed). It is pure: package observe reads observations from the caches,
-// and package lifecycle says what comes next.
+// Package snapshot describes the observed state of a snapshot: its objects in the host and in one
+// member (Observed). It is pure. Package observe reads observations from the caches, and package
+// lifecycle determines the next step.
 package snapshot

@@ -13,45 +13,45 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// Observed is one snapshot, with all that concerns it in the host and in one member. Nil is
-// absent.
+// Observed is one snapshot with all related objects of the host and one member. A nil object does
+// not exist.
 type Observed struct {
-	// Member that has the snapshot, or is to take it; without a registration if nothing is
-	// known of its cluster.
+	// Member has the snapshot, or will take it. Its Registration is empty if no registration has
+	// its cluster.
 	Member mirror.Member
-	// Linked: one of the member's controllers observes. host_snapshot sees no member.
+	// Linked is true for the member's controllers, and false for host_snapshot, which does not
+	// observe members.
 	Linked bool
 	// UID of the host's VolumeSnapshot.
 	UID types.UID
 
-	// Host is the content of the host. Root is the VolumeSnapshot of that UID.
+	// Host is the host's content. Root is the VolumeSnapshot with UID.
 	Host *snapshotv1.VolumeSnapshotContent
 	Root *snapshotv1.VolumeSnapshot
 	// Invalid is why Xylem can't take a snapshot of the source at present.
 	Invalid *mirror.Refusal
-	// Away is why the member does not answer; only host_snapshot observes it.
+	// Away is why the member is unreachable. Only host_snapshot sets it.
 	Away *mirror.Refusal
 
-	// Unavailable is why the snapshots of the member can't be read.
+	// Unavailable is why Xylem can't read the member's snapshots.
 	Unavailable *mirror.Refusal
-	// Origin is the stamp that leaves of the snapshot have.
+	// Origin is the stamp of the snapshot's leaves.
 	Origin mirror.Origin
-	// Leaf is the member's VolumeSnapshot. OtherLeaf has its origin, and another UID than
+	// Leaf is the member's VolumeSnapshot. OtherLeaf has the same origin, but not the UID that
 	// Host records.
 	Leaf, OtherLeaf *snapshotv1.VolumeSnapshot
-	// Content is that VolumeSnapshot's content. OtherContent has its name, and is another
-	// snapshot than Host records.
+	// Content is the content of Leaf. OtherContent has the same name, but is not the snapshot
+	// that Host records.
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
-	// NameTaken: the name that Leaf is to have is another object's; Earlier: of an earlier
-	// root's leaf.
+	// NameTaken: another object has the name of Leaf. Earlier: it is the leaf of an earlier root.
 	NameTaken, Earlier bool
-	// Class of the member, and Unmet why there is none, or no leaf claim to take the
+	// Class is the member's class. Unmet is why there is no class, or no leaf claim to take a
 	// snapshot of.
 	Class string
 	Unmet *mirror.Refusal
 }
 
-// Record is what the host's content says of the leaves.
+// Record returns what the host's content records about the leaves.
 func (s *Observed) Record() mirrorsnapshot.Record {
 	if s.Host == nil {
 		return mirrorsnapshot.Record{}
@@ -66,10 +66,10 @@ func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
 }
 
-// Recreated reports whether a content of the recorded leaf, with another UID than Host records, is
-// of the same snapshot: a member's snapshot-controller creates a content again that somebody
-// deleted, and drivers take a snapshot of one name once. One that the driver took later has
-// other data, which matters as long as somebody may restore them.
+// Recreated reports whether content is the recorded snapshot under a new UID. A member's
+// snapshot-controller re-creates a content that somebody deleted, and a driver takes only one
+// snapshot for a name. If the driver took another one later, its data differ. That matters as
+// long as somebody may restore them.
 func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
@@ -79,44 +79,44 @@ func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
-// RootEnded reports whether the host's VolumeSnapshot is gone, or is being deleted, which
-// cannot be undone.
+// RootEnded reports whether the host's VolumeSnapshot is gone or being deleted, which cannot be
+// undone.
 func (s *Observed) RootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
 
-// Stamped reports whether the leaf content has the stamp of this snapshot, and a record of the
-// member's policy.
+// Stamped reports whether the leaf content has this snapshot's stamp and records the member's
+// policy.
 func (s *Observed) Stamped() bool {
 	origin, ours := mirror.OriginIn(s.Member.HostID, s.Content)
 	return ours && origin == s.Origin && mirrorsnapshot.Policy(s.Content) != ""
 }
 
-// SecuredContent is the leaf content as it has to be while it is in use; nil if it is.
+// SecuredContent returns the leaf content with its stamp and policy Retain, or nil if it has
+// both.
 func (s *Observed) SecuredContent() *snapshotv1.VolumeSnapshotContent {
 	return mirrorsnapshot.Secured(s.Content, s.Origin)
 }
 
-// Destroys reports whether the snapshot is to go: both policies say so, and the
-// snapshot-controller says that its VolumeSnapshot is deleted. A content that is not stamped
-// yet is stamped first.
+// Destroys reports whether the snapshot must be destroyed: both policies are Delete, and the
+// snapshot-controller has announced that its VolumeSnapshot is being deleted. An unstamped
+// content must be stamped first.
 func (s *Observed) Destroys() bool {
 	return s.Host.DeletionTimestamp != nil && mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
 		(s.Content == nil || !s.Stamped() || mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)
 }
 
-// Recorded reports whether the host's content records the leaf content, with the handle that
-// the driver gave it.
+// Recorded reports whether the host's content records the leaf content and its driver's handle.
 func (s *Observed) Recorded() bool {
 	record := s.Record()
 	return record.Content == s.Content.UID && record.Handle == mirrorsnapshot.HandleOf(s.Content)
 }
 
-// Ready reports whether the host's content is ready to be restored from.
+// Ready reports whether the host's content is ready to use.
 func (s *Observed) Ready() bool {
 	return s.Host.Status != nil && ptr.Deref(s.Host.Status.ReadyToUse, false)
 }
 
-// Status is what the host's content has to have as its status: the problem if there is one, else
-// what the member says.
+// Status returns the status for the host's content: the problem if there is one, else the
+// member's status.
 func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	switch {
 	case problem != nil:
@@ -129,7 +129,7 @@ func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.Vo
 	return mirrorsnapshot.Waiting(s.Host)
 }
 
-// ClaimOf is the name of the claim that a VolumeSnapshot is of; without a name if it is of none.
+// ClaimOf returns the name of the claim that is a VolumeSnapshot's source, or an empty name.
 func ClaimOf(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
 	if root == nil {
 		return types.NamespacedName{}
@@ -137,13 +137,13 @@ func ClaimOf(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
 	return types.NamespacedName{Namespace: root.Namespace, Name: ptr.Deref(root.Spec.Source.PersistentVolumeClaimName, "")}
 }
 
-// Released reports whether nothing more is to be done in the member: an admin abandons the
-// snapshot, or the member is no longer registered.
+// Released reports whether Xylem does nothing more in the member: an admin abandons the snapshot,
+// or the member is no longer registered.
 func (s *Observed) Released() bool {
 	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone(s.Host) && s.Member.Registration == ""
 }
 
-// Counted is how a content of the host counts in its registration's status.
+// Counted adds a host content to its registration's counts.
 func Counted(content *snapshotv1.VolumeSnapshotContent, counts *v1alpha1.SnapshotCounts) {
 	switch {
 	case content.DeletionTimestamp != nil:
@@ -155,8 +155,7 @@ func Counted(content *snapshotv1.VolumeSnapshotContent, counts *v1alpha1.Snapsho
 	}
 }
 
-// Source is what the snapshot-controller looked up in the host: the claim of a VolumeSnapshot,
-// and the claim's volume.
+// Source is a VolumeSnapshot's claim in the host, and the claim's volume.
 type Source struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume

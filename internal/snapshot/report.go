@@ -18,11 +18,10 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Resolve is the cluster that has the volume of a content of the host, or why Xylem can't take
-// its snapshot. The snapshot-controller copies the driver from the class and the handle from the
-// claim's volume, and compares neither with the other. So the content's own words count for
-// nothing: the claim of its VolumeSnapshot has to be bound to a volume of a member, and that has
-// to have the content's handle.
+// Resolve returns the cluster that has the volume of a host content, or why Xylem can't take its
+// snapshot. The snapshot-controller copies the driver from the class and the handle from the
+// claim's volume, but compares neither with the other. So Resolve does not trust the content
+// alone: the VolumeSnapshot's claim must be bound to a member's volume with the content's handle.
 func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source Source) (clusterID string, problem *mirror.Refusal) {
 	invalid := func(format string, args ...any) (string, *mirror.Refusal) {
 		return "", refuse(v1alpha1.ReasonSnapshotSourceInvalid, format, args...)
@@ -68,19 +67,19 @@ func driverOf(volume *corev1.PersistentVolume) string {
 	return volume.Spec.CSI.Driver
 }
 
-// ReportInvalid says why the source cannot be used.
+// ReportInvalid reports why Xylem can't use the source.
 func (s *Observed) ReportInvalid() *mirror.Refusal { return s.Invalid }
 
-// ReportAway says why the member does not answer.
+// ReportAway reports why the member is unreachable.
 func (s *Observed) ReportAway() *mirror.Refusal { return s.Away }
 
-// ReportUnavailable says why the member's snapshots cannot be read.
+// ReportUnavailable reports why Xylem can't read the member's snapshots.
 func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
 
-// ReportUnmet says what the member lacks.
+// ReportUnmet reports what the member lacks.
 func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 
-// Away says that a member is not connected. since is zero if it never was.
+// Away reports that a member is not connected. A zero since means that it never was.
 func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {
 		return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
@@ -89,12 +88,12 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 		registration, since.UTC().Format(time.RFC3339))
 }
 
-// Unregistered says that no registration has a cluster.
+// Unregistered reports that no registration has the cluster.
 func Unregistered(clusterID string) *mirror.Refusal {
 	return refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
 
-// ReportReleased says that the snapshot stays in the member.
+// ReportReleased reports that the snapshot stays in the member.
 func (s *Observed) ReportReleased() *mirror.Refusal {
 	if mirrorsnapshot.Abandoned(s.Host) {
 		return refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
@@ -104,12 +103,12 @@ func (s *Observed) ReportReleased() *mirror.Refusal {
 		s.Host.Annotations[v1alpha1.AnnotationClusterGone], mirrorsnapshot.PlacedIn(s.Host))
 }
 
-// ReportTaken says that a foreign object has the leaf's name.
+// ReportTaken reports that a foreign object has the leaf's name.
 func (s *Observed) ReportTaken() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem leaves it alone. Use another name, or delete it there", s.Member.Registration, s.Origin.Root)
 }
 
-// ReportReplaced says that the member has another snapshot under the name.
+// ReportReplaced reports that the member has another snapshot under this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. "
 	if s.Host.DeletionTimestamp != nil {
@@ -118,7 +117,7 @@ func (s *Observed) ReportReplaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
 }
 
-// ReportLost says that the snapshot is gone from the member.
+// ReportLost reports that the snapshot no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	record := s.Record()
 	if record.Content == "" {
@@ -128,18 +127,18 @@ func (s *Observed) ReportLost() *mirror.Refusal {
 		s.Member.Registration, mirrorsnapshot.LeafContent(s.Host), record.Handle, s.Host.Annotations[v1alpha1.AttributeDriver])
 }
 
-// ReportLeafLost says that the snapshot cannot be restored, although its content is there.
+// ReportLeafLost reports that the snapshot cannot be restored, although its content exists.
 func (s *Observed) ReportLeafLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it. Take another snapshot, then delete this one",
 		s.Origin.Root, s.Member.Registration, s.Content.Name)
 }
 
-// ReportEnding says that the content of the host is being deleted, and its root is not.
+// ReportEnding reports that the host's content is being deleted, but its root is not.
 func (s *Observed) ReportEnding() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another one", s.Host.Name)
 }
 
-// ReportTerminating says that the snapshot is being deleted in the member.
+// ReportTerminating reports that the snapshot is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
 }

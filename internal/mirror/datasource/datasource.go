@@ -16,20 +16,20 @@ const (
 
 	// SnapshotGroup is the API group of VolumeSnapshots.
 	SnapshotGroup = "snapshot.storage.k8s.io"
-	// SnapshotKind is their kind.
+	// SnapshotKind is the kind VolumeSnapshot.
 	SnapshotKind = "VolumeSnapshot"
 )
 
-// Source is what a claim names as its data source.
+// Source is the data source of a claim.
 type Source struct {
 	Group, Kind string
-	// Namespace, if it names one. Kubernetes has the namespace of the claim otherwise.
+	// Namespace is empty for the claim's own namespace.
 	Namespace string
 	Name      string
 }
 
-// Of is the data source of a claim; false if it has none. The API server keeps dataSource and
-// dataSourceRef alike, and keeps what only populators know in dataSourceRef alone.
+// Of returns the data source of a claim, and false if it has none. The API server keeps
+// dataSource and dataSourceRef equal. Kinds that only populators know are in dataSourceRef alone.
 func Of(claim *corev1.PersistentVolumeClaim) (Source, bool) {
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		return Source{ptr.Deref(ref.APIGroup, ""), ref.Kind, ptr.Deref(ref.Namespace, ""), ref.Name}, true
@@ -46,25 +46,25 @@ func Has(claim *corev1.PersistentVolumeClaim) bool {
 	return has
 }
 
-// Same reports whether two claims, root and leaf, are to be created from what has the same
-// name in their clusters; or from nothing both.
+// Same reports whether two claims, root and leaf, have data sources of the same kind and name, or
+// both have none.
 func Same(root, leaf *corev1.PersistentVolumeClaim) bool {
 	a, hasA := Of(root)
 	b, hasB := Of(leaf)
 	return hasA == hasB && a == b
 }
 
-// IsClaim reports whether the source is another claim: its volume is to be cloned.
+// IsClaim reports whether the source is another claim, whose volume is cloned.
 func (s Source) IsClaim() bool { return s.Group == "" && s.Kind == claimKind }
 
-// IsSnapshot reports whether the source is a snapshot, to be restored.
+// IsSnapshot reports whether the source is a snapshot to restore.
 func (s Source) IsSnapshot() bool { return s.Group == SnapshotGroup && s.Kind == SnapshotKind }
 
-// Placed reports whether the source is in one member, where the claim has to go. What only
-// populators know may be anywhere.
+// Placed reports whether the source is in one member, where the claim must go. A populator's
+// source may be anywhere.
 func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 
-// Key is the kind and the name of the source, for an index within one namespace.
+// Key returns the kind and name of the source, for an index within one namespace.
 func (s Source) Key() string { return s.GroupKind() + "/" + s.Name }
 
 // ClaimKey is the Key of a claim as a source.

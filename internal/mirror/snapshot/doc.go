@@ -1,7 +1,7 @@
-// Package snapshot translates snapshots: a content of the host to a VolumeSnapshot in a
-// member, and the content there to the host's status. It also knows the names and keys by
-// which the snapshot-controllers of both clusters work.
+// Package snapshot translates snapshots: a host content to a VolumeSnapshot in a member, and the
+// content there to the host's status. It also defines the names and keys that the
+// snapshot-controllers of both clusters use.
 //
-// In the host, Xylem is what csi-snapshotter is to another driver. The common
-// snapshot-controller creates a content for each VolumeSnapshot, and Xylem writes its status.
+// In the host, Xylem does what csi-snapshotter does for other drivers. The snapshot-controller
+// creates a content for each VolumeSnapshot, and Xylem writes its status.
 package snapshot

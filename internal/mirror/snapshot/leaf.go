@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Translate is the leaf VolumeSnapshot of a root, origin included, of the leaf claim that has
-// the name of the root's source.
+// Translate returns the leaf VolumeSnapshot of a root, with its origin. Its source is the leaf
+// claim with the name of the root's source.
 func Translate(root *snapshotv1.VolumeSnapshot, class string, m mirror.Member) *snapshotv1.VolumeSnapshot {
 	leaf := &snapshotv1.VolumeSnapshot{ObjectMeta: fields.LeafMeta(root.ObjectMeta)}
 	leaf.Spec.Source.PersistentVolumeClaimName = fields.Clone(root.Spec.Source.PersistentVolumeClaimName)
@@ -23,14 +23,14 @@ func Translate(root *snapshotv1.VolumeSnapshot, class string, m mirror.Member) *
 	return leaf
 }
 
-// Binds reports whether a leaf content was created for a VolumeSnapshot of a UID.
+// Binds reports whether a leaf content was created for the VolumeSnapshot with this UID.
 func Binds(leaf *snapshotv1.VolumeSnapshotContent, snapshot types.UID) bool {
 	return snapshot != "" && leaf.Name == ContentName(snapshot) && leaf.Spec.VolumeSnapshotRef.UID == snapshot &&
 		leaf.Spec.Source.VolumeHandle != nil
 }
 
-// Secured is a leaf content with its origin's stamp and policy Retain; nil if it has them. The
-// first stamp records the policy that the member had given it.
+// Secured returns a leaf content with its origin's stamp and policy Retain, or nil if it has
+// both. The first stamp records the member's policy.
 func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snapshotv1.VolumeSnapshotContent {
 	has, stamped := mirror.OriginIn(origin.HostID, leaf)
 	_, known := leaf.Annotations[v1alpha1.AnnotationDeletionPolicy]
@@ -46,18 +46,18 @@ func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snap
 	return after
 }
 
-// Retained reports whether nothing that happens in the member alone destroys the snapshot of a
-// leaf content. One that is not there has nothing to lose.
+// Retained reports whether no event in the member alone can destroy the snapshot of a leaf
+// content. It is true for nil.
 func Retained(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return leaf == nil || leaf.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain
 }
 
-// Policy is the deletion policy that the member gave a stamped leaf content.
+// Policy returns the recorded deletion policy that a stamped leaf content had in the member.
 func Policy(leaf *snapshotv1.VolumeSnapshotContent) snapshotv1.DeletionPolicy {
 	return snapshotv1.DeletionPolicy(leaf.Annotations[v1alpha1.AnnotationDeletionPolicy])
 }
 
-// Place is a content of the host that records its member, before anything is created there.
+// Place returns a host content that records its member, before Xylem creates anything there.
 func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationPlacedIn, m.ClusterID)
@@ -65,19 +65,19 @@ func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshot
 	return after
 }
 
-// RecordSnapshot is a content of the host that records its leaf VolumeSnapshot.
+// RecordSnapshot returns a host content that records its leaf VolumeSnapshot.
 func RecordSnapshot(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLeafSnapshotUID, string(leaf.UID))
 	return after
 }
 
-// handleLimit in bytes of what the host's content says of the member's snapshot.
+// handleLimit is the maximum length in bytes of the member's handle on a host content.
 const handleLimit = 1024
 
-// RecordContent is a content of the host that records its leaf content. The driver has answered
-// once there is a handle: then the content is no longer being created. Retain in the member wins,
-// and the host shows it.
+// RecordContent returns a host content that records its leaf content. A handle means that the
+// driver has responded, so the content is no longer being created. Policy Retain in the member
+// wins, and the host content shows it.
 func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeLeafUID, string(leaf.UID))
@@ -92,7 +92,7 @@ func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.
 	return after
 }
 
-// HandleOf is the handle that the member's driver gave a snapshot; empty if it has not yet.
+// HandleOf returns the handle that the member's driver gave a snapshot, or "" if it has none yet.
 func HandleOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 	if leaf == nil || leaf.Status == nil || leaf.Status.SnapshotHandle == nil {
 		return ""
@@ -100,7 +100,7 @@ func HandleOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 	return sanitize.Plain(*leaf.Status.SnapshotHandle, handleLimit)
 }
 
-// Leave is a content of the host whose member is deregistered. What its name was, it keeps.
+// Leave returns a host content whose member is deregistered, with the member's last name.
 func Leave(content *snapshotv1.VolumeSnapshotContent, registration string) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationClusterGone, registration)
@@ -108,14 +108,14 @@ func Leave(content *snapshotv1.VolumeSnapshotContent, registration string) *snap
 	return after
 }
 
-// Rejoin is a content of the host whose member is registered again.
+// Rejoin returns a host content whose member is registered again.
 func Rejoin(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
 	return after
 }
 
-// Release is a content of the host for which its driver has nothing left to do.
+// Release returns a host content without the finalizer of its driver.
 func Release(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == FinalizerContent })

@@ -12,17 +12,17 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// What the snapshot-controllers write (external-snapshotter/pkg/utils/util.go).
+// Keys that the snapshot-controllers write (external-snapshotter/pkg/utils/util.go).
 const (
 	// AnnBeingCreated is on a content while its driver may be taking the snapshot.
 	AnnBeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
-	// AnnBeingDeleted is on a content whose VolumeSnapshot is being deleted, or was.
+	// AnnBeingDeleted is on a content whose VolumeSnapshot is being deleted, or is gone.
 	AnnBeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
-	// FinalizerContent keeps a content until its driver has done what the policy says.
+	// FinalizerContent protects a content until its driver has acted on the policy.
 	FinalizerContent = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
 	// AnnAllowModeChange on a content lets volumes of another volume mode be created from it.
 	AnnAllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
-	// FinalizerSource keeps a claim while a snapshot of it is being taken.
+	// FinalizerSource protects a claim while a snapshot of it is being taken.
 	FinalizerSource = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 
 	yes = "yes"
@@ -30,12 +30,12 @@ const (
 	contentPrefix = "snapcontent-"
 )
 
-// ContentName is the name of the content that a snapshot-controller creates for a
+// ContentName returns the name of the content that a snapshot-controller creates for a
 // VolumeSnapshot.
 func ContentName(snapshot types.UID) string { return contentPrefix + string(snapshot) }
 
-// SnapshotOf is the UID in the name of a content that a snapshot-controller created; empty if
-// it is another name.
+// SnapshotOf returns the UID in the name of a content that a snapshot-controller created, or ""
+// for other names.
 func SnapshotOf(content string) types.UID {
 	uid, found := strings.CutPrefix(content, contentPrefix)
 	if !found {
@@ -44,35 +44,35 @@ func SnapshotOf(content string) types.UID {
 	return types.UID(uid)
 }
 
-// RootOf is the VolumeSnapshot that a content is for.
+// RootOf returns the name of a content's VolumeSnapshot.
 func RootOf(content *snapshotv1.VolumeSnapshotContent) types.NamespacedName {
 	ref := content.Spec.VolumeSnapshotRef
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Own reports whether Xylem is the driver of a content of the host.
+// Own reports whether Xylem is the driver of a host content.
 func Own(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Spec.Driver == v1alpha1.ProvisionerName
 }
 
-// PlacedIn is the cluster ID of the member that has, or may have, the snapshot of a content
-// of the host; empty if none does.
+// PlacedIn returns the cluster ID of the member that has, or may have, the snapshot of a host
+// content. It is empty if none has.
 func PlacedIn(content *snapshotv1.VolumeSnapshotContent) string {
 	return content.Annotations[v1alpha1.AnnotationPlacedIn]
 }
 
-// Announced reports whether the snapshot-controller says that a content's VolumeSnapshot is
-// being deleted, or was.
+// Announced reports whether the snapshot-controller has marked a content's VolumeSnapshot as
+// being deleted.
 func Announced(content *snapshotv1.VolumeSnapshotContent) bool {
 	return metav1.HasAnnotation(content.ObjectMeta, AnnBeingDeleted)
 }
 
-// Held reports whether a content waits for its driver.
+// Held reports whether a content has the finalizer of its driver.
 func Held(content *snapshotv1.VolumeSnapshotContent) bool {
 	return slices.Contains(content.Finalizers, FinalizerContent)
 }
 
-// Abandoned reports whether an admin gives up the snapshot that a content represents.
+// Abandoned reports whether an admin abandons the snapshot that a content represents.
 func Abandoned(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
@@ -89,16 +89,16 @@ func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
 	return err == nil && allowed
 }
 
-// Record is what a content of the host says of its leaf.
+// Record is what a host content records about its leaf.
 type Record struct {
-	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content; empty
-	// if Xylem has not recorded them.
+	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content. They are
+	// empty until Xylem records them.
 	Snapshot, Content types.UID
-	// Handle of the member's driver.
+	// Handle is that of the member's driver.
 	Handle string
 }
 
-// RecordOf a content of the host.
+// RecordOf returns the record on a host content.
 func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	return Record{
 		Snapshot: types.UID(content.Annotations[v1alpha1.AnnotationLeafSnapshotUID]),
@@ -114,8 +114,7 @@ func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return r.Handle == "" || handle == r.Handle || handle == "" && leaf.DeletionTimestamp != nil
 }
 
-// LeafContent is the name of the leaf content that a content of the host records; empty if it
-// records none.
+// LeafContent returns the name of the leaf content that a host content records, or "".
 func LeafContent(content *snapshotv1.VolumeSnapshotContent) string {
 	if uid := RecordOf(content).Snapshot; uid != "" {
 		return ContentName(uid)

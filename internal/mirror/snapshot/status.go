@@ -12,13 +12,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// errorLimit in bytes of an error that a status shows.
+// errorLimit is the maximum length in bytes of an error in a status.
 const errorLimit = 4096
 
-// Handle is what a status of the host has as the handle of a leaf content.
+// Handle returns the handle for the host content's status.
 func Handle(clusterID, leaf string) string { return clusterID + "/" + leaf }
 
-// Mirrored is the status of a content of the host that its leaf content gives it.
+// Mirrored returns the status of a host content, mirrored from its leaf content.
 func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContentStatus {
 	said := leaf.Status
 	if said == nil {
@@ -45,8 +45,8 @@ func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) 
 	return status
 }
 
-// Unanswered is the status of a content of the host while its leaf has no content: what the
-// member's snapshot-controller says of the leaf.
+// Unanswered returns the status of a host content whose leaf has no content yet: what the
+// member's snapshot-controller reports on the leaf.
 func Unanswered(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContentStatus {
 	status := Waiting(content)
 	if leaf.Status == nil || leaf.Status.Error == nil {
@@ -63,8 +63,8 @@ func plain(said *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError
 	return &snapshotv1.VolumeSnapshotError{Time: said.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Message, ""), errorLimit))}
 }
 
-// Failed is the status of a content of the host while something is wrong: what is known of the
-// snapshot stays. The time is that of the first report of the same message.
+// Failed returns the status of a host content with a problem. It keeps what is known of the
+// snapshot, and the time at which the same message was first reported.
 func Failed(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	status := &snapshotv1.VolumeSnapshotContentStatus{}
 	if content.Status != nil {
@@ -78,7 +78,7 @@ func Failed(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Refusal, 
 	return status
 }
 
-// Waiting is the status of a content of the host of which the member has nothing yet.
+// Waiting returns the status of a host content that has nothing in the member yet.
 func Waiting(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContentStatus {
 	if content.Status == nil {
 		return nil

@@ -44,7 +44,7 @@ func roots() []*snapshotv1.VolumeSnapshot {
 	return all
 }
 
-// flags are the combinations of some conditions.
+// flags calls build once for each combination of n conditions.
 func flags(n int, build func(func() bool)) {
 	for bits := range 1 << n {
 		i := 0
@@ -120,7 +120,7 @@ func contents() []*snapshotv1.VolumeSnapshotContent {
 	return all
 }
 
-// wrong says what a plan must not be.
+// wrong returns why a plan is wrong, or "".
 func wrong(s *snapshot.Observed, p Plan) string {
 	record := s.Record()
 	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.Announced(s.Host) && !mirrorsnapshot.Abandoned(s.Host) && s.RootEnded()
@@ -206,9 +206,9 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	return ""
 }
 
-// Every combination of what there can be of a snapshot has a plan that neither destroys without a
-// reason, nor leaves it without an owner; and host_snapshot, which does not see the member, comes
-// to the same rows of its own.
+// For every combination of objects, the plan has an owner and destroys
+// nothing without a reason. host_snapshot, which does not observe the member, finds the same rows
+// for itself.
 func TestEveryCombination(t *testing.T) {
 	steps, seen, failures := map[Step]int{}, 0, 0
 	for _, host := range hosts() {
@@ -232,7 +232,7 @@ func TestEveryCombination(t *testing.T) {
 						}
 						if is() && host != nil && s.Content != nil && mirrorsnapshot.RecordOf(host).Content != "" {
 							if s.NameTaken || s.Earlier || s.Unmet != nil || s.Invalid != nil {
-								return // they matter before there is a content
+								return // possible only before there is a content
 							}
 							s.Content, s.OtherContent = nil, s.Content
 						}
@@ -240,10 +240,10 @@ func TestEveryCombination(t *testing.T) {
 							s.NameTaken, s.Earlier = false, false
 						}
 						if host != nil && mirrorsnapshot.PlacedIn(host) == "" && (s.Leaf != nil || s.Content != nil) {
-							return // leaves of a content that was never placed are another's
+							return // such leaves belong to another content
 						}
 						if host != nil && mirrorsnapshot.RecordOf(host).Content != "" && mirrorsnapshot.RecordOf(host).Snapshot == "" {
-							return // Xylem records them in order
+							return // Xylem records the leaf first
 						}
 						seen++
 						p := Next(s)
@@ -266,7 +266,7 @@ func TestEveryCombination(t *testing.T) {
 	t.Logf("%d observations, %d wrong; steps: %v", seen, failures, steps)
 }
 
-// disagree says where host_snapshot and the member's controllers would both act, or neither.
+// disagree reports whether both host_snapshot and the member's controllers would act, or neither.
 func disagree(s *snapshot.Observed, p Plan) string {
 	if s.Host == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// fact is a condition of a row, with its text and the text of its opposite.
+// fact is a condition of a row, with a description of it and of its negation.
 type fact struct {
 	text, opposite string
 	is             func(*snapshot.Observed) bool

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// Phase of a snapshot's life.
+// Phase is the state of a snapshot.
 type Phase string
 
 // Phases.
@@ -32,30 +32,30 @@ const (
 	Retained      Phase = "Retained"
 )
 
-// Owner is the controller that takes a step, or that reports to the user.
+// Owner is the controller that takes a step or reports to the user.
 type Owner string
 
-// Controllers by their names.
+// The controllers.
 const (
 	RootSnapshot Owner = "root_snapshot"
 	LeafSnapshot Owner = "leaf_snapshot"
 	HostSnapshot Owner = "host_snapshot"
 )
 
-// Plan says where a snapshot is in its life, and what comes next.
+// Plan is the state of a snapshot and the next step.
 type Plan struct {
 	Phase Phase
-	// Step that Owner takes, unless None.
+	// Step is what Owner must do, or None.
 	Step  Step
 	Owner Owner
-	// Needs is what has to be proven first.
+	// Needs lists the proofs that Step requires.
 	Needs Needs
-	// Report is what the status of the host content has as its error; nil for what the
-	// member says.
+	// Report is the error to show in the host content's status. If it is nil, the status mirrors
+	// the member's.
 	Report *mirror.Refusal
 }
 
-// By is the step that a controller has to take.
+// By returns the step that a controller must take.
 func (p Plan) By(o Owner) Step {
 	if p.Owner != o {
 		return None
@@ -63,27 +63,28 @@ func (p Plan) By(o Owner) Step {
 	return p.Step
 }
 
-// section of the table: rows with conditions in common.
+// section is a part of the table: rows with common conditions.
 type section struct {
 	title string
 	when  []fact
 	rows  []row
 }
 
-// row of the table.
+// row is one row of the table.
 type row struct {
 	phase Phase
 	when  []fact
 	step  Step
 	owner Owner
-	// until says what ends a state without a step.
+	// until describes what ends a state that has no step.
 	until string
-	// reason of the message that report returns.
+	// reason is that of the message that report returns.
 	reason string
 	report func(*snapshot.Observed) *mirror.Refusal
 }
 
-// Next is the plan for a snapshot: the first row whose conditions are met. It is pure.
+// Next returns the plan for a snapshot: that of the first row whose conditions are met. It is
+// pure.
 func Next(s *snapshot.Observed) Plan {
 	for i := range table {
 		if !met(table[i].when, s) {

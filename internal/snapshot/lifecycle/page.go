@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Page shows the table in Markdown.
+// Page renders the table as Markdown.
 func Page() string {
 	var b strings.Builder
 	for i := range table {

@@ -1,6 +1,6 @@
 package lifecycle
 
-// Step is what a controller does to bring a snapshot further. Each is one or two writes.
+// Step is an action of a controller on a snapshot. Each takes one or two writes.
 type Step string
 
 // Steps.
@@ -23,11 +23,11 @@ const (
 	Abandon        Step = "Abandon"
 )
 
-// Needs is what has to be proven by live reads before a step: the evidence that package
-// guarded requires, and the proofs that it, or the step itself, consists of.
+// Needs lists what live reads must prove before a step: the evidence that package guarded
+// requires, and its proofs (or those that the step reads itself).
 type Needs struct{ Evidence, Proofs []string }
 
-// steps describes the steps.
+// steps describes each step.
 var steps = []struct {
 	step  Step
 	does  string

@@ -5,13 +5,13 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// sources are the reasons that there are against a source.
+// sources lists the reasons for rejecting a source.
 const sources = "SnapshotSourceInvalid, SnapshotSourceNotReady"
 
-// classes are the reasons that the member has against taking a snapshot.
+// classes lists the reasons why the member cannot take a snapshot.
 const classes = "SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady"
 
-// table of the life of a snapshot.
+// table maps every observation of a snapshot to a plan.
 var table = []section{
 	{title: "No host content represents it", when: []fact{not(hosted)}, rows: []row{
 		{phase: Unrepresented, when: []fact{not(rootGone)}, owner: RootSnapshot, until: "the host's snapshot-controller creates the content, or the root is gone"},

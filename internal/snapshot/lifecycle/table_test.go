@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A row either has a step or says what ends the wait, has an owner, and can be read.
+// Every row has an owner, a readable description, and either a step or an end of its wait.
 func TestEveryRowIsWhole(t *testing.T) {
 	used := map[Step]bool{}
 	for _, section := range table {

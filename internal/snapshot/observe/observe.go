@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// InHost is the observation of a content of the host, without what is in a member, and the
-// cluster that it belongs to; nil if there is no content of that name whose driver Xylem is.
+// InHost observes the host's part of the snapshot with the named content, and returns the ID of
+// its cluster. It returns nil if there is no such content of Xylem's driver.
 func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.Observed, clusterID string, err error) {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, host, index.Named(name))
 	if err != nil || content == nil || !mirrorsnapshot.Own(content) {
@@ -41,7 +41,7 @@ func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.O
 	return s, clusterID, nil
 }
 
-// rootOf is the host's VolumeSnapshot of a name and UID; nil if it is gone.
+// rootOf returns the host's VolumeSnapshot with this name and UID, or nil.
 func rootOf(ctx context.Context, host client.Reader, key types.NamespacedName, uid types.UID) (*snapshotv1.VolumeSnapshot, error) {
 	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, host, key)
 	if root != nil && root.UID != uid {
@@ -50,7 +50,7 @@ func rootOf(ctx context.Context, host client.Reader, key types.NamespacedName, u
 	return root, err
 }
 
-// sourceOf is the claim of a VolumeSnapshot in the host, and the claim's volume.
+// sourceOf returns the claim of a VolumeSnapshot in the host, and the claim's volume.
 func sourceOf(ctx context.Context, host client.Reader, root *snapshotv1.VolumeSnapshot) (source snapshot.Source, err error) {
 	if source.Claim, err = index.Find[corev1.PersistentVolumeClaim](ctx, host, snapshot.ClaimOf(root)); err != nil || source.Claim == nil {
 		return source, err
@@ -59,11 +59,11 @@ func sourceOf(ctx context.Context, host client.Reader, root *snapshotv1.VolumeSn
 	return source, err
 }
 
-// Observer reads observations by a member's link.
+// Observer observes snapshots through a member's link.
 type Observer struct{ *member.Link }
 
-// OfContent is the observation of the snapshot whose content in the host has a name; nil if it is
-// of no concern to this member, or if it is not known yet what the member has.
+// OfContent observes the snapshot with the named host content. It returns nil if the snapshot
+// does not concern this member, or if the member's snapshots have not been read yet.
 func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observed, error) {
 	problem, known := o.Snapshots.Problem()
 	if o.HostSnapshots.Cache() == nil || !known {
@@ -88,7 +88,7 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 	return s, o.observeLeaves(ctx, s)
 }
 
-// unrepresented is the observation of leaves that no content of the host represents.
+// unrepresented observes leaves that no host content represents.
 func (o Observer) unrepresented(ctx context.Context, uid types.UID) (*snapshot.Observed, error) {
 	if uid == "" {
 		return nil, nil //nolint:nilnil // no snapshot-controller gave it that name
@@ -108,7 +108,7 @@ func (o Observer) unrepresented(ctx context.Context, uid types.UID) (*snapshot.O
 	return s, err
 }
 
-// leafOf is the leaf VolumeSnapshot with the stamp of a root of a UID; nil if there is none.
+// leafOf returns the leaf VolumeSnapshot whose stamp has this root UID, or nil.
 func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.VolumeSnapshot, mirror.Origin, error) {
 	leaves, err := index.LeafSnapshotsOf(ctx, o.LeafSnapshots(), uid)
 	for i := range leaves {
@@ -150,8 +150,8 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	return o.observeUnmet(ctx, s)
 }
 
-// contentOf is the leaf content of a snapshot: that of the leaf VolumeSnapshot that is there or
-// recorded, else one with the stamp.
+// contentOf returns the leaf content of a snapshot: the one bound to its leaf VolumeSnapshot
+// (existing or recorded), else one with its stamp.
 func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapshotv1.VolumeSnapshotContent, error) {
 	leaf := s.Record().Snapshot
 	if leaf == "" && s.Leaf != nil {
@@ -174,7 +174,7 @@ func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapsho
 	return nil, err
 }
 
-// observeUnmet finds the class and the leaf claim to take a snapshot with.
+// observeUnmet finds the class and the leaf claim, or the reason why one is missing.
 func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error {
 	source, err := sourceOf(ctx, o.Host, s.Root)
 	if err != nil {
@@ -192,7 +192,7 @@ func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error 
 	return o.observeClass(ctx, s, leaf)
 }
 
-// leafVolume is the leaf PV of a source, to which the leaf claim is bound.
+// leafVolume returns the leaf PV of a source, which must be bound to the leaf claim.
 func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source snapshot.Source) (*corev1.PersistentVolume, error) {
 	_, name, uid, _ := hostpv.LeafOf(source.Volume)
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
@@ -210,7 +210,7 @@ func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source s
 	return leaf, nil
 }
 
-// observeClass finds the member's class, which has to be of the leaf volume's driver.
+// observeClass finds the member's class, which must have the driver of the leaf volume.
 func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *corev1.PersistentVolume) error {
 	name := ptr.Deref(s.Host.Spec.VolumeSnapshotClassName, "")
 	hostClass, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.Host, index.Named(name))

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sources of the requests of a controller of a member's snapshots.
+// Sources returns the event sources of a controller of a member's snapshots.
 func (o Observer) Sources() []source.Source {
 	return []source.Source{
 		o.RootSource(&snapshotv1.VolumeSnapshotContent{}, sameName),
@@ -44,7 +44,8 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
 }
 
-// ofSnapshot enqueues the content of a VolumeSnapshot of the host, unless it is another member's.
+// ofSnapshot enqueues the content of a host VolumeSnapshot, unless it is placed in another
+// member.
 func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.Named(mirrorsnapshot.ContentName(obj.GetUID())))
 	if err != nil {
@@ -56,7 +57,7 @@ func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile
 	return named(obj.GetUID())
 }
 
-// ofLeaf enqueues the root of a leaf VolumeSnapshot, and what waits for its name.
+// ofLeaf enqueues the root of a leaf VolumeSnapshot, and any root that waits for its name.
 func (o Observer) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	var found []reconcile.Request
 	if origin, ours := mirror.OriginIn(o.HostID, obj); ours {
@@ -65,7 +66,7 @@ func (o Observer) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Req
 	return append(found, o.ofName(ctx, client.ObjectKeyFromObject(obj))...)
 }
 
-// ofName enqueues the content of the host's VolumeSnapshot of a name.
+// ofName enqueues the content of the host's VolumeSnapshot with this name.
 func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	if o.HostSnapshots.Cache() == nil {
 		return nil
@@ -80,8 +81,8 @@ func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconc
 	return named(root.UID)
 }
 
-// ofLeafContent enqueues the root of a leaf content: by its stamp, or by that of its leaf
-// VolumeSnapshot, which has the root's name.
+// ofLeafContent enqueues the root of a leaf content. It finds the root by the content's stamp, or
+// by that of the leaf VolumeSnapshot, which has the root's name.
 func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
 	if !ok {
@@ -102,12 +103,12 @@ func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconc
 	return append(found, o.ofName(ctx, key)...)
 }
 
-// ofLeafClaim enqueues the snapshots of the root of a leaf claim.
+// ofLeafClaim enqueues the snapshots of a leaf claim's root.
 func (o Observer) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	return o.ofClaim(ctx, client.ObjectKeyFromObject(obj))
 }
 
-// ofVolume enqueues the snapshots of the claim of a host PV.
+// ofVolume enqueues the snapshots of a host PV's claim.
 func (o Observer) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
@@ -131,8 +132,8 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 	return found
 }
 
-// unplaced enqueues the contents of the host of which nothing is in the member yet: another class
-// may suit them.
+// unplaced enqueues the host contents that have no leaf yet, because a changed class may allow
+// them.
 func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
 	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.RecordOf(content).Snapshot == ""
