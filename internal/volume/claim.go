@@ -45,7 +45,7 @@ type Placement struct {
 	// such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
-	// From is what the root is to be created from; nil if it has no data source, or has its volume.
+	// From is the root's data source. It is nil if the root has none, or has its volume.
 	From *From
 	// Pods of a promise that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
@@ -53,7 +53,7 @@ type Placement struct {
 	// has confirmed it yet.
 	HostRestored    time.Time
 	HostUnconfirmed bool
-	// Attempt of the member to provision the volume.
+	// Attempt is the member's attempt to provision the volume.
 	Attempt Attempt
 }
 
@@ -75,8 +75,8 @@ type Consumer struct {
 	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
 	// claim can go elsewhere.
 	Bound string
-	// Apart is another claim of the Pod, which is not to be created here, as it is not known
-	// yet whether its data source is here, or as that is elsewhere.
+	// Apart is another claim of the Pod that must not be created here, because its data source is
+	// elsewhere or its location is not recorded yet.
 	Apart string
 }
 
@@ -101,7 +101,7 @@ func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 	return problem
 }
 
-// ReportFailure says why the member does not provision the volume.
+// ReportFailure reports why the member does not provision the volume.
 func (s *Observed) ReportFailure() *mirror.Refusal {
 	problem := s.Placement.Attempt.Failure(s.Member)
 	if from := s.from(); problem != nil && from != nil && from.Of.Placed() {
@@ -110,8 +110,8 @@ func (s *Observed) ReportFailure() *mirror.Refusal {
 	return problem
 }
 
-// Apart reports whether the Pods that are to be bound here have another claim that is not to be
-// created here: once the member that has that one's source is selected, this one follows.
+// Apart reports whether a Pod that is to be bound here has another claim that must not be created
+// here. This claim follows once the member with that claim's source is selected.
 func (s *Observed) Apart() bool {
 	apart := false
 	for _, c := range s.Placement.Attempt.Consumers {
@@ -248,8 +248,8 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 	return leaf, nil
 }
 
-// created is the root as its leaf claim is to be created: for a volume that exists, whatever it was
-// created from.
+// created returns the root for the creation of its leaf claim: without a data source if its
+// volume exists.
 func (s *Observed) created() *corev1.PersistentVolumeClaim {
 	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
 		return s.Root
@@ -259,8 +259,8 @@ func (s *Observed) created() *corev1.PersistentVolumeClaim {
 	return root
 }
 
-// hostAttributesClass is the host's name of the VolumeAttributesClass that a volume in use had:
-// the host PV has it.
+// hostAttributesClass returns the host's name of the VolumeAttributesClass of a volume in use,
+// from the host PV.
 func (s *Observed) hostAttributesClass(member string) string {
 	if s.Host == nil {
 		return member

@@ -1,8 +1,8 @@
-// Package volume is what is observed of a claim and its volume: in the host, and in one member
-// (Observed). It is pure: package observe reads observations from the caches, and package lifecycle
-// says what comes next.
+// Package volume describes the observed state of a claim and its volume, in the host and in one
+// member (Observed). It is pure. Package observe reads observations from the caches, and package
+// lifecycle determines the next step.
 //
-// An observation also says what the objects are to become (StampedLeaf, CurrentHost, LeafClaim and
-// the like), and what the user reads where nothing can be done (the methods that begin with
-// Report). The table in package lifecycle says when.
+// An observation also returns the desired objects (StampedLeaf, CurrentHost, LeafClaim and the
+// like), and the message to the user if Xylem cannot proceed (methods that begin with Report). The
+// table in package lifecycle determines when they apply.
 package volume

@@ -64,8 +64,8 @@ type Observed struct {
 	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
-	// Namesake: the member has a leaf claim of the name of the root's data source that is
-	// another one's than the leaf claim says it was created from.
+	// Namesake: the member's leaf claim with the name of the root's data source is not the one
+	// from which the leaf claim was created.
 	Namesake bool
 
 	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
@@ -172,12 +172,12 @@ func (s *Observed) Bound() bool {
 	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
 
-// Destroys reports whether the volume is to go: the host PV's policy says so at this moment,
-// and the member's own policy did when the leaf PV was mirrored. A leaf PV that is there
-// without our stamp is not the one that was mirrored. One with the stamp of another root is, if
-// no claim there has it: the host PV was freed, and its next claim went before the leaf PV was
-// pointed at that one's leaf claim. A volume that the member had before, and that no claim of the
-// host used there, is kept: nobody knows it as ours but by its stamp.
+// Destroys reports whether the volume must be destroyed: the host PV's policy is Delete at this
+// moment, and so was the member's when the leaf PV was mirrored. A leaf PV without our stamp is
+// not the one that was mirrored. One with the stamp of another root is, if no claim there has it:
+// an admin freed the host PV, and its next claim was deleted before the leaf PV referred to that
+// claim's leaf. An adopted volume that no claim of the host has used in the member is kept, because
+// only its stamp shows that it is ours.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
@@ -199,9 +199,9 @@ func (s *Observed) MayDelete() bool {
 	return s.Destroys() || proof.Retained(s.Leaf)
 }
 
-// MayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
-// although it has no stamp: the member retains it, its admin lets the host have it, or it may have
-// been mirrored before the member was restored.
+// MayBeMirrored reports whether the volume of a leaf claim without a root must outlive the leaf
+// claim, although it has no stamp. Either the member retains it, the member's admin consented to
+// its adoption, or it may have been mirrored before the member was restored.
 func (s *Observed) MayBeMirrored() bool {
 	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain || hostpv.Consented(s.Leaf, s.Member.HostID) {
 		return true

@@ -16,18 +16,18 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// From is what a claim is to be created from, as far as the member has it.
+// From is the data source of a claim, with its objects in the member.
 type From struct {
-	// Of is what the claim names, and At where that is.
+	// Of is the source that the claim names. At is its location.
 	Of datasource.Source
 	At placement.Location
-	// Class that the leaf claim is to have.
+	// Class is the leaf claim's class.
 	Class *storagev1.StorageClass
-	// Claim is the leaf claim of the source's name; Volume is the leaf PV that the source has.
+	// Claim is the leaf claim with the source's name. Volume is its leaf PV.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Snapshot is the leaf VolumeSnapshot of the source's name, and Content its content.
-	// Unread is why the member's snapshots are not known.
+	// Snapshot is the leaf VolumeSnapshot with the source's name, and Content its content. Unread
+	// is why Xylem can't read the member's snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
 	Unread   *mirror.Refusal
@@ -35,7 +35,7 @@ type From struct {
 	Origin mirror.Origin
 }
 
-// leaf is what has the source's name in the member; false if there is none.
+// leaf returns the object with the source's name in the member, and false if there is none.
 func (f *From) leaf() (metav1.Object, bool) {
 	if f.Of.IsSnapshot() {
 		return f.Snapshot, f.Snapshot != nil
@@ -43,21 +43,21 @@ func (f *From) leaf() (metav1.Object, bool) {
 	return f.Claim, f.Claim != nil
 }
 
-// Pinned reports whether the root's data source is in one member, where it has to go.
+// Pinned reports whether the root's data source is in one member, where the claim must go.
 func (s *Observed) Pinned() bool {
 	source, has := datasource.Of(s.Root)
 	return has && source.Placed()
 }
 
-// SourceUnrecorded reports whether the controller source has still to record where the root's data
-// source is.
+// SourceUnrecorded reports whether the controller source has yet to record the location of the
+// root's data source.
 func (s *Observed) SourceUnrecorded() bool {
 	_, recorded := datasource.RecordOf(s.Root)
 	return s.Pinned() && !recorded
 }
 
-// SourceAway reports whether the root has a data source that is not in this member, or not as far
-// as it is recorded: host_claim reports why, and the controller source selects the member.
+// SourceAway reports whether the root's data source is not in this member, or is not recorded as
+// being there. host_claim reports why, and the controller source selects the member.
 func (s *Observed) SourceAway() bool {
 	if !s.Pinned() {
 		return false
@@ -70,7 +70,8 @@ func (s *Observed) SourceAway() bool {
 	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.Record
 }
 
-// from is what the root is to be created from; nil if it has no data source, or a volume.
+// from returns the root's data source in the member. It is nil if the root has none, or has a
+// volume.
 func (s *Observed) from() *From {
 	if s.Placement == nil {
 		return nil
@@ -78,8 +79,8 @@ func (s *Observed) from() *From {
 	return s.Placement.From
 }
 
-// ReportSourceAway says why the claim is not created from its source here, to the user of a claim
-// that is bound to a promise.
+// ReportSourceAway reports why Xylem does not create the claim from its source here. The claim is
+// bound to a promise.
 func (s *Observed) ReportSourceAway() *mirror.Refusal {
 	from := s.from()
 	if from == nil {
@@ -91,8 +92,7 @@ func (s *Observed) ReportSourceAway() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSourceElsewhere, "%s, which the claim is to be created from, is not in member %q. Run the Pod where that source is", from.Of, s.Member.Registration)
 }
 
-// ReportSource says what this member has against creating the claim from its source; nil if
-// nothing.
+// ReportSource reports why this member cannot create the claim from its source, or nil.
 func (s *Observed) ReportSource() *mirror.Refusal {
 	from := s.from()
 	if from == nil || !from.Of.Placed() || s.SourceAway() {
@@ -112,7 +112,7 @@ func (s *Observed) ReportSource() *mirror.Refusal {
 	return s.reportClaim()
 }
 
-// reportClaim is ReportSource for a claim that is to be cloned.
+// reportClaim is ReportSource for a clone.
 func (s *Observed) reportClaim() *mirror.Refusal {
 	from := s.from()
 	if from.Claim.Status.Phase != corev1.ClaimBound || from.Claim.Spec.VolumeName != from.At.LeafVolume || from.Volume == nil || from.Volume.UID != from.At.LeafUID {
@@ -122,7 +122,7 @@ func (s *Observed) reportClaim() *mirror.Refusal {
 	return s.otherDriver(driver)
 }
 
-// reportSnapshot is ReportSource for a snapshot that is to be restored.
+// reportSnapshot is ReportSource for a restore.
 func (s *Observed) reportSnapshot() *mirror.Refusal {
 	from := s.from()
 	if how := from.At.Replaced(from.Snapshot, from.Content); how != "" {
@@ -134,7 +134,7 @@ func (s *Observed) reportSnapshot() *mirror.Refusal {
 	return s.otherDriver(from.Content.Spec.Driver)
 }
 
-// otherDriver reports that the claim's class in the member is not of the source's driver.
+// otherDriver reports that the claim's class in the member does not use the source's driver.
 func (s *Observed) otherDriver(driver string) *mirror.Refusal {
 	from := s.from()
 	if from.Class == nil || from.Class.Provisioner == driver {
@@ -149,9 +149,8 @@ func (s *Observed) sourceNotReady(format string, args ...any) *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: %s", s.from().Of, cause)
 }
 
-// SourceLost reports whether what the leaf claim was to be created from is gone from the member,
-// or has another claim in its place, which must not be copied. A provisioner that is at work keeps
-// its source.
+// SourceLost reports whether the source of the leaf claim is gone from the member, or was
+// replaced, so that a copy would have other data. A running provisioner keeps its source.
 func (s *Observed) SourceLost() bool {
 	from := s.from()
 	if from == nil || s.Claim == nil || !from.Of.Placed() || from.Unread != nil {
@@ -162,8 +161,8 @@ func (s *Observed) SourceLost() bool {
 	return was != "" && (!found || from.Origin.UID != was)
 }
 
-// Unlike reports whether the leaf claim is not one that is created from the root's data source: its
-// volume would be an empty disk, or hold other data. A root that has a volume needs no source.
+// Unlike reports whether the leaf claim is not created from the root's data source. Its volume
+// would be empty or have other data. A root that has a volume needs no source.
 func (s *Observed) Unlike() bool {
 	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) || !datasource.Has(s.Root) {
 		return false
@@ -171,7 +170,7 @@ func (s *Observed) Unlike() bool {
 	return !datasource.Same(s.Root, s.Claim) || s.Namesake && (!s.Stamped || s.Stamp.UID != s.Root.UID)
 }
 
-// ReportUnlike says that the member's volume is not a copy of the claim's source.
+// ReportUnlike reports that the member's volume is not a copy of the claim's source.
 func (s *Observed) ReportUnlike() *mirror.Refusal {
 	of, _ := datasource.Of(s.Root)
 	return refuse(v1alpha1.ReasonSourceMismatch, "the claim is to be created from %s, and its counterpart \"%s/%s\" in member %q is not: it names another source there, or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",

@@ -11,10 +11,10 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// away decides on a claim for which a member was selected. root_pvc reports for a connected
-// member. If the member is not connected and has not begun (Xylem writes nothing to a member
-// before placed-in names it), it loses the claim after the class's timeout. If it has begun, it
-// keeps the claim, because the claim may have a volume.
+// away decides on a claim for which a member is selected. root_pvc reports for a connected
+// member. A disconnected member that has not begun loses the claim after the class's timeout.
+// (Xylem writes nothing to a member before placed-in names it.) A member that has begun keeps the
+// claim, because the claim may have a volume.
 func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
@@ -31,11 +31,11 @@ func away(o observed, timeout time.Duration) decision {
 	return decision{}
 }
 
-// lost reports whether a member is known to be disconnected. A member is not while the manager
-// has yet to connect to it after a start.
+// lost reports whether a member is disconnected. It returns false while the manager has yet to
+// connect to the member after a start.
 func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
-// lost decides to remove the selection of a member that has been away for too long.
+// lost removes the selection of a member that has been away for too long.
 func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {

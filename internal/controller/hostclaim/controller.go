@@ -43,11 +43,11 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Recorder of events on claims.
+	// Recorder emits events on claims.
 	Recorder events.EventRecorder
-	// Namespace of the CSIStorageCapacities, which is the manager's.
+	// Namespace is that of the CSIStorageCapacities: the manager's.
 	Namespace string
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
 	// Clock provides the times of conditions.
@@ -109,8 +109,8 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 }
 
 // tell sets the claim's Placeable condition if there is a problem, with an event if the problem
-// is new, and removes it otherwise. The removal of a selection is only an event, because it
-// needs no condition.
+// is new. Otherwise, it removes the condition. The removal of a selection is only an event,
+// because it needs no condition.
 func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
 		return nil
@@ -177,8 +177,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, nil
 }
 
-// selection returns what the selected node is. If the cache does not have it as a virtual node,
-// it reads live, because the cache may lag.
+// selection classifies the selected node. If the cache does not have it as a virtual node,
+// selection reads it live, because the cache may lag.
 func (r *Reconciler) selection(ctx context.Context, name string, members []index.Member) (selection, error) {
 	if name == "" {
 		return none, nil
@@ -201,7 +201,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 	return missing, nil
 }
 
-// stuck are the Pods of a claim that cannot be scheduled.
+// stuck returns the Pods of a claim that cannot be scheduled.
 func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, r.Client, claim)
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !unschedulable(&pod) }), err

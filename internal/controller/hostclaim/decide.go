@@ -19,51 +19,50 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// namedAtMost bounds how many members a message names: an event's note has
-// 1,024 bytes at most, and nobody reads the fiftieth.
+// namedAtMost bounds how many members a message names, because an event's note is limited to
+// 1,024 bytes.
 const namedAtMost = 5
 
-// selection is what the scheduler, or somebody else, selected for a claim.
+// selection classifies the node that is selected for a claim.
 type selection int
 
 const (
 	none selection = iota
 	virtual
-	// plain: the node is there, and no virtual one.
+	// plain: the node exists, but is not a virtual node.
 	plain
-	// missing: there is no such node, and no registration that will make it.
+	// missing: the node does not exist, and no registration will create it.
 	missing
 )
 
-// observed is all that is known of a claim.
+// observed is the input of decide.
 type observed struct {
 	claim    *corev1.PersistentVolumeClaim // nil: gone
-	class    *storagev1.StorageClass       // nil: there is none of that name
+	class    *storagev1.StorageClass       // nil: it does not exist
 	selected selection
 	members  []index.Member
 	// stuck: a Pod that uses the claim cannot be scheduled.
 	stuck bool
-	// source is what the claim is to be created from; nil if it has no data source. Only of such
-	// a claim, pods are those that cannot be scheduled.
+	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be
+	// scheduled. They are set only for a claim with a data source.
 	source *placement.Source
 	pods   []waitingPod
 	now    time.Time
 }
 
-// decision is what to do: say something, or nothing; and whether to take the
-// selected node off.
+// decision contains the report, if any, and whether to remove the selected node.
 type decision struct {
 	reason, note string // empty: nothing
 	unselect     bool
-	again        time.Duration // 0: when something changes
+	again        time.Duration // 0: when an object changes
 }
 
 func say(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
-// waiting: nobody has bound the claim yet, or means to. One that names a volume
-// waits for it, which is no good to a claim that something is to be promised to.
+// waiting reports whether the claim is not bound and not being bound. A claim that names a volume
+// waits for that volume, which does not help if it should get a promise.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
 	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&
@@ -96,8 +95,8 @@ func decide(o observed) decision {
 	return o.unsourced(class.PlacementTimeout)
 }
 
-// promised reports why nothing can be promised to a claim. Otherwise, the controller promise binds
-// it at once, wherever members are.
+// promised reports why the claim cannot get a promise. Otherwise, the controller promise binds it
+// at once, whether or not members are connected.
 func (o observed) promised() decision {
 	refusal := hostpv.PromiseRefusal(o.claim, o.class)
 	if refusal == nil && o.claim.Spec.VolumeName == "" {
@@ -109,7 +108,7 @@ func (o observed) promised() decision {
 	return say(refusal.Reason, "%s", refusal.Message)
 }
 
-// unsourced reports on a claim that the scheduler chooses the member for.
+// unsourced reports on a claim whose member the scheduler chooses.
 func (o observed) unsourced(timeout time.Duration) decision {
 	switch o.selected {
 	case plain:
@@ -143,7 +142,7 @@ func unplaced(o observed) decision {
 		answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: o.kind()})
 		_, offers := m.Largest[o.class.Name]
 		switch {
-		case answer.Refusal != nil && !answer.ByClass(): // whether it is connected or not
+		case answer.Refusal != nil && !answer.ByClass(): // whether or not it is connected
 			refusing, refusal = append(refusing, m.Registration), cmp.Or(refusal, answer.Refusal)
 		case !m.Connected && m.Connecting:
 			connecting++
@@ -159,7 +158,7 @@ func unplaced(o observed) decision {
 	}
 	switch {
 	case len(offering)+len(lacking)+connecting > 0:
-	case refusal != nil: // the scheduler does not know about it, and would choose one of them
+	case refusal != nil: // the scheduler does not know of the refusal, and would choose one of them
 		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same is true of", refusing[1:]), others("not connected:", away))
 	default:
 		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
@@ -182,7 +181,7 @@ func others(what string, names []string) string {
 	return fmt.Sprintf("; %s %s", what, some(names, ", "))
 }
 
-// some names the first few.
+// some joins the first few names.
 func some(names []string, separator string) string {
 	if len(names) <= namedAtMost {
 		return strings.Join(names, separator)

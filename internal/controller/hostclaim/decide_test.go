@@ -100,7 +100,7 @@ func selected(s selection) func(*observed) {
 
 func members(of ...index.Member) func(*observed) { return func(o *observed) { o.members = of } }
 
-// named: the claim waits for a certain volume.
+// named: the claim waits for a specific volume.
 func named(volume string) func(*observed) {
 	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
 }

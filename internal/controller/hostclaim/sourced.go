@@ -16,13 +16,14 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// waitingPod is a Pod that cannot be scheduled, and its claims besides the one that is observed.
+// waitingPod is a Pod that cannot be scheduled, with its claims other than the observed one.
 type waitingPod struct {
 	pod    *corev1.Pod
 	others []otherClaim
 }
 
-// otherClaim of a Pod: its volume in the host, if it is bound, or the record of its data source.
+// otherClaim has the host volume of a Pod's other claim if it is bound, else the record of its
+// data source.
 type otherClaim struct {
 	name   string
 	volume *corev1.PersistentVolume
@@ -55,7 +56,7 @@ func (r *Reconciler) waitingPod(ctx context.Context, pod *corev1.Pod, claim *cor
 	return w, nil
 }
 
-// locate is where the claim's data source is; the zero Location if it has none.
+// locate returns the location of the claim's data source, or the zero Location if it has none.
 func (o observed) locate() placement.Location {
 	if o.source == nil {
 		return placement.Location{}
@@ -63,7 +64,7 @@ func (o observed) locate() placement.Location {
 	return o.source.Locate(o.claim)
 }
 
-// kind is the claim's data source, for the rules of registrations; nil if it has none.
+// kind returns the claim's data source for the rules of registrations, or nil if it has none.
 func (o observed) kind() *datasource.Source {
 	if o.source == nil {
 		return nil
@@ -71,14 +72,14 @@ func (o observed) kind() *datasource.Source {
 	return &o.source.Of
 }
 
-// bySource reports whether the claim's data source decides which member it goes to, or that it goes
-// nowhere. Once it is placed, root_pvc reports on it.
+// bySource reports whether the claim's data source determines its member, or that no member can
+// have it. Once the claim is placed, root_pvc reports on it.
 func (o observed) bySource() bool {
 	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locate().Refusal != nil)
 }
 
-// sourced reports on a claim that only one member can create: the one that has its data source.
-// The controller source selects that member, so its selection stays here, whatever it is.
+// sourced reports on a claim that only the member with its data source can create. The controller
+// source selects that member, so host_claim never removes the selection.
 func (o observed) sourced() decision {
 	at := o.locate()
 	if at.Refusal != nil {
@@ -108,7 +109,7 @@ func (o observed) sourced() decision {
 	return o.podsElsewhere(m)
 }
 
-// podsElsewhere reports that no Pod of the claim can run in the member that has the data source.
+// podsElsewhere reports that no Pod of the claim can run in the member with the data source.
 func (o observed) podsElsewhere(m index.Member) decision {
 	if m.Node == nil || len(o.pods) == 0 {
 		return decision{}
@@ -125,8 +126,8 @@ func (o observed) podsElsewhere(m index.Member) decision {
 		m.Registration, o.source.Of, some(obstacles, "; "))
 }
 
-// elsewhere is why a Pod cannot run in a member, by its own choice or by its other claims; empty if
-// it can.
+// elsewhere returns why a Pod cannot run in a member, because of its own constraints or its other
+// claims. It returns "" if it can.
 func (w waitingPod) elsewhere(m index.Member) string {
 	if !placement.Selects(w.pod, m.Node) {
 		return "its nodeSelector or node affinity excludes it"

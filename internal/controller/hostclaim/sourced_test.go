@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// copying: the claim is to be created from claim golden, which is in member b.
+// copying: the claim's data source is claim golden, which is in member b.
 func copying(change ...func(*observed)) func(*observed) {
 	return func(o *observed) {
 		golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "golden", UID: "golden-uid"}}
@@ -33,13 +33,14 @@ func copying(change ...func(*observed)) func(*observed) {
 	}
 }
 
-// labelled has a node that Pods can select.
+// labelled sets labels on the member's node, for Pods to select.
 func labelled(cr *v1alpha1.ClusterRegistration, m *index.Member) {
 	m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Node.Name, Labels: map[string]string{
 		"member": cr.Name, v1alpha1.LabelClusterID: cr.Status.ClusterID}}}
 }
 
-// waits: a Pod cannot be scheduled, which selects a member, if one is named, and has other claims.
+// waits returns a Pod that cannot be scheduled. It selects the given member, if any, and has
+// other claims.
 func waits(name, member string, others ...otherClaim) func(*observed) {
 	return func(o *observed) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
@@ -51,15 +52,15 @@ func waits(name, member string, others ...otherClaim) func(*observed) {
 	}
 }
 
-// volumeIn is a volume that a claim is bound to.
+// volumeIn returns a volume to which a claim is bound.
 func volumeIn(cluster string) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-9", UID: "leaf-9"}}
 	return hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: cluster})
 }
 
-// A claim with a data source is reported on where the member that has the source cannot create it. Its
-// selection is the controller source's, whatever it is.
+// host_claim reports why the member with the data source cannot create the claim, and leaves the
+// selection to the controller source.
 func TestSourced(t *testing.T) {
 	inB := func(change ...func(*v1alpha1.ClusterRegistration, *index.Member)) func(*observed) {
 		return func(o *observed) { o.members[1] = registered("b", change...) }

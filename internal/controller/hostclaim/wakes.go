@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ofClaim is a claim that waits, and those that are to be created from it; an update is requested
-// both states, so that one that was just bound is forgotten.
+// ofClaim enqueues a waiting claim, and the claims that have it as their data source. For an
+// update, it considers both states, so that a claim that was just bound loses its report.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -33,7 +33,7 @@ func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return found
 }
 
-// ofVolume are the claims that are to be created from the claim that a volume is for.
+// ofVolume enqueues the claims whose data source is the volume's claim.
 func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofSnapshot are the claims that are to be created from a VolumeSnapshot, or from that of a content.
+// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or the one of a content.
 func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
 	return requests(ctx, claims, err)

@@ -36,16 +36,16 @@ const (
 	actor = guarded.Actor("host-snapshot")
 )
 
-// Reconciler reconciles the contents of the host whose driver Xylem is.
+// Reconciler reconciles the host contents of Xylem's driver.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 	// Recorder of events on VolumeSnapshots.
 	Recorder events.EventRecorder
-	// Records of what was abandoned.
+	// Records records what an admin abandoned.
 	Records *hostrecord.Records
 	// Clock dates errors.
 	Clock clock.PassiveClock
@@ -54,7 +54,7 @@ type Reconciler struct {
 	root  *guarded.Root
 }
 
-// writer of the host.
+// writer returns the writer of host objects.
 func (r *Reconciler) writer() *guarded.Root {
 	r.begun.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
 	return r.root
@@ -64,7 +64,7 @@ func (r *Reconciler) writer() *guarded.Root {
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
 
-// SetupWithManager adds the controller. It has nothing to do before the host serves snapshots.
+// SetupWithManager adds the controller. It receives no requests until the host serves snapshots.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -76,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile takes the next step for one content, if it is this controller's.
+// Reconcile takes the next step for one content, if host_snapshot owns it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.Snapshots.Cache() == nil {
 		return reconcile.Result{}, nil
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, s, plan)
 }
 
-// observe is the observation of a content, and of whether its member answers.
+// observe observes a content, and whether its member is connected.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observed, error) {
 	s, cluster, err := observe.InHost(ctx, r.Client, name)
 	if err != nil || s == nil || cluster == "" {
@@ -125,7 +125,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observ
 	return s, nil
 }
 
-// act takes the step that the plan has for this controller.
+// act takes a step of this controller.
 func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Release:
@@ -141,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
-// abandon gives up what a member has of a snapshot: the record comes first.
+// abandon records that a member's snapshot was abandoned, and then releases the content.
 func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 	what := fmt.Sprintf("snapshot %q (%q there)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
 	if mirrorsnapshot.Abandoned(s.Host) {
@@ -157,8 +157,8 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 	return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 }
 
-// report writes the status of a content, and emits an event on its VolumeSnapshot if there is a
-// new problem.
+// report writes the status of a content. It emits an event on the VolumeSnapshot if the problem
+// is new.
 func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
 	if plan.Report == nil {
 		return nil
@@ -186,7 +186,7 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 
 func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
 
-// ofVolume enqueues the snapshots of the claim of a volume: a promise may have a disk now.
+// ofVolume enqueues the snapshots of a volume's claim, because a promise may have been fulfilled.
 func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.Cache() == nil {
@@ -203,7 +203,8 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// ofRegistration enqueues all contents: a registration that is new has recorded no cluster yet.
+// ofRegistration enqueues all contents, because a new registration has not recorded its cluster
+// yet.
 func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reconcile.Request {
 	if r.Snapshots.Cache() == nil {
 		return nil

@@ -21,19 +21,19 @@ const (
 	// Name of the controller.
 	Name  = "leaf_snapshot"
 	actor = guarded.Actor("leaf-snapshot")
-	// workers see to the snapshots of one member side by side.
+	// workers is the number of snapshots of one member that are reconciled concurrently.
 	workers = 4
 )
 
-// reconciler reconciles the host's contents whose snapshot is in one member, by their names.
+// reconciler reconciles host contents whose snapshot is in one member.
 type reconciler struct {
 	*member.Link
 	Options
 }
 
-// Options of the controller in all members.
+// Options configures the controller for all members.
 type Options struct {
-	// Book of orphans: it is told when there may be others.
+	// Book is the orphan tracker. The controller notifies it of possible orphans.
 	Book *account.Book
 }
 
@@ -45,7 +45,7 @@ func Setup(link *member.Link, o Options) error {
 	return link.Controller(Name, workers, &reconciler{link, o}, observe.Observer{Link: link}.Sources()...)
 }
 
-// Reconcile brings the mirror of one snapshot a step further.
+// Reconcile takes the next step for one snapshot, or reports its state.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, s, plan)
 }
 
-// act takes the step that the plan has for this controller.
+// act takes a step of this controller.
 func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Secure:
@@ -79,8 +79,8 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
-// report writes the status of the host content, unless that is host_snapshot's, and emits an
-// event on the VolumeSnapshot if there is a new problem.
+// report writes the status of the host content unless host_snapshot owns it. It emits an event on
+// the VolumeSnapshot if the problem is new.
 func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
 	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
 		return nil

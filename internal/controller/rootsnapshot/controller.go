@@ -25,11 +25,11 @@ const (
 	// Name of the controller.
 	Name  = "root_snapshot"
 	actor = guarded.Actor("root-snapshot")
-	// workers see to the snapshots of one member side by side.
+	// workers is the number of snapshots of one member that are reconciled concurrently.
 	workers = 4
 )
 
-// reconciler reconciles the host's contents whose snapshot is in one member, by their names.
+// reconciler reconciles host contents whose snapshot is in one member.
 type reconciler struct{ *member.Link }
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=list;watch
@@ -40,7 +40,7 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, &reconciler{link}, observe.Observer{Link: link}.Sources()...)
 }
 
-// Reconcile brings one snapshot a step further.
+// Reconcile takes the next step for one snapshot, if root_snapshot owns it.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
 	if err != nil || s == nil {
@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
 }
 
-// act takes the step that the plan has for this controller.
+// act takes a step of this controller.
 func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.None:
@@ -81,8 +81,8 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
-// create creates the leaf VolumeSnapshot, if a live read shows that the snapshot is placed here
-// and that there was none before: a cache that lags behind may lack the record.
+// create creates the leaf VolumeSnapshot if a live read shows that the snapshot is placed here
+// and had no leaf before. A lagging cache may lack that record.
 func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 	placed, err := r.Proof().SnapshotPlacedHere(ctx, s.Host)
 	if err != nil || !placed {
@@ -98,8 +98,8 @@ func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 	return nil
 }
 
-// refused reports, in the status of the host content and by an event, why the member rejects the
-// leaf. As long as there is none, leaf_snapshot writes no status.
+// refused reports in the host content's status, and with an event, why the member rejects the
+// leaf. leaf_snapshot writes no status until there is a leaf.
 func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mirror.Refusal) error {
 	if why == nil {
 		return nil
@@ -115,7 +115,8 @@ func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mir
 	return nil
 }
 
-// destroying begins the evidence of I2: the content ends with its snapshot.
+// destroying collects the first part of the evidence for I2: the host content has ended, and so
+// has its VolumeSnapshot.
 func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e proof.DestroyingSnapshot, proven bool, err error) {
 	if e.Host, proven, err = r.Proof().ContentEnded(ctx, s.Host); err != nil || !proven {
 		return e, false, err
@@ -132,7 +133,7 @@ func (r *reconciler) setDelete(ctx context.Context, s *snapshot.Observed) error 
 	return r.Leaf.SetContentDelete(ctx, actor, s.Content, e)
 }
 
-// deleteLeaf deletes the leaf VolumeSnapshot, if its content is as it was seen.
+// deleteLeaf deletes the leaf VolumeSnapshot if a live read shows its content unchanged.
 func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
@@ -158,7 +159,8 @@ func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) er
 	return r.Leaf.DeleteContent(ctx, s.Content, e)
 }
 
-// deleteKept deletes the leaf VolumeSnapshot of a root that has ended; its content keeps the data.
+// deleteKept deletes the leaf VolumeSnapshot of a root that has ended. Its content keeps the
+// data.
 func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.Proof().KeptSnapshot(ctx, s.Host, s.Leaf)
 	if err != nil || !proven {
@@ -167,7 +169,7 @@ func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error
 	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
 }
 
-// deleteOrphaned deletes a leaf VolumeSnapshot that no content of the host represents.
+// deleteOrphaned deletes a leaf VolumeSnapshot that no host content represents.
 func (r *reconciler) deleteOrphaned(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.Proof().KeptSnapshot(ctx, nil, s.Leaf)
 	if err != nil || !proven {
@@ -176,8 +178,8 @@ func (r *reconciler) deleteOrphaned(ctx context.Context, s *snapshot.Observed) e
 	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
 }
 
-// dropHost lets the host forget a snapshot of which nothing is left. In a cluster that was
-// restored, absence is no evidence: the content of the host is the last that knows of it.
+// dropHost releases the host content of a snapshot that is gone from the member. If the member
+// was restored, absence is no evidence, and the host content is the last record of the snapshot.
 func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
@@ -192,7 +194,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 }
 
-// dropKept lets the host forget a snapshot whose data the member keeps.
+// dropKept releases the host content of a snapshot whose data the member keeps.
 func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
 	if _, same, err := r.Proof().ContentUnchanged(ctx, s.Host); err != nil || !same {
 		return err

@@ -1,5 +1,5 @@
-// Package rootsnapshot carries a content of the host down to a member: it creates the leaf
-// VolumeSnapshot, and, when the root has ended, deletes it and its snapshot, on evidence only
-// (I2). It records on the host content where the snapshot is, and removes the finalizer at the
-// end, as a driver's csi-snapshotter does.
+// Package rootsnapshot mirrors host contents down to a member. It creates the leaf VolumeSnapshot.
+// When the root has ended, it deletes the leaf and, only with evidence, the snapshot (I2). It
+// records the snapshot's location on the host content and finally removes the finalizer, as a
+// driver's csi-snapshotter does.
 package rootsnapshot

@@ -28,7 +28,8 @@ const (
 	Name  = "source"
 	actor = guarded.Actor("source")
 
-	// workers: a request is a few reads of the cache, and a write at most.
+	// workers is the number of concurrent reconciles. Each makes a few cached reads and at most
+	// one write.
 	workers = 4
 )
 
@@ -36,9 +37,9 @@ const (
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Namespace of the CSIStorageCapacities: the manager's.
+	// Namespace is that of the CSIStorageCapacities: the manager's.
 	Namespace string
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
 	root *guarded.Root
@@ -81,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.annotate(ctx, o.claim, d)
 }
 
-// annotate writes the selection and the record.
+// annotate writes the selected node and the record of the source.
 func (r *Reconciler) annotate(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	after := claim.DeepCopy()
 	if after.Annotations == nil {
@@ -131,7 +132,8 @@ func concerns(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
 }
 
-// ofClaim enqueues a claim with a data source, and those that are created from a claim.
+// ofClaim enqueues a claim with a data source, and the claims that have this claim as their data
+// source.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -144,7 +146,7 @@ func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// ofVolume enqueues the claims that are created from the claim that a volume is for.
+// ofVolume enqueues the claims whose data source is the volume's claim.
 func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName && !hostpv.IsPromise(pv) {
@@ -153,7 +155,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofSnapshot enqueues the claims that are created from a VolumeSnapshot, or from that of a content.
+// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or the one of a content.
 func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
 	return route.RequestsFor(ctx, claims, err, concerns)
@@ -169,7 +171,7 @@ func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconci
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// never: Nodes count when they come and go.
+// ignore updates: only the existence of a Node matters
 func never(_, _ client.Object) bool { return false }
 
 // all enqueues the claims that wait for a member.

@@ -23,14 +23,14 @@ type observed struct {
 	class   *storagev1.StorageClass
 	source  *placement.Source
 	members []index.Member
-	// pods use the claim and have no node.
+	// pods are those that use the claim and have no node.
 	pods []corev1.Pod
 }
 
-// decision is which annotations the claim is to have. The zero decision writes nothing.
+// decision contains the annotations to write. The zero decision writes nothing.
 type decision struct {
 	write bool
-	// node that is selected; empty leaves the selection as it is, or removes it.
+	// node is the node to select. If it is empty, the selection stays, or remove removes it.
 	node   string
 	remove bool
 	record *datasource.Record
@@ -42,7 +42,7 @@ func decide(o observed) decision {
 	}
 	class, err := hostclass.Read(o.class)
 	if err != nil || o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
-		return decision{} // host_claim reports why, or root_pvc has begun
+		return decision{} // host_claim reports the problem, or root_pvc has begun
 	}
 	at := o.source.Locate(o.claim)
 	switch {
@@ -74,8 +74,8 @@ func (o observed) follow(record datasource.Record) decision {
 	return decision{write: true, node: node, record: &record}
 }
 
-// unregistered removes the selection of a node that source made, if no registration has it any
-// more: the scheduler could never use it.
+// unregistered removes a selection by source if no registration has the node any more, because
+// the scheduler could never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
 	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {
@@ -84,8 +84,8 @@ func (o observed) unregistered() decision {
 	return decision{write: true, remove: true}
 }
 
-// populated moves a claim whose source only populators know, if the scheduler chose a member that
-// has none for it and another has.
+// populated handles a source that only a populator knows. If the scheduler chose a member without
+// that populator, it selects one with it.
 func (o observed) populated() decision {
 	var chosen *index.Member
 	var able []index.Member
@@ -107,12 +107,12 @@ func (o observed) populated() decision {
 	return decision{write: true, node: able[0].NodeName}
 }
 
-// suits reports whether the registration of a member lists the source's kind, and admits the claim.
+// suits reports whether a member's registration lists the source's kind and admits the claim.
 func (o observed) suits(m index.Member) bool {
 	return m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
 }
 
-// runs is 1 if the scheduler may place the Pods on the member's node.
+// runs returns 1 if the scheduler may place the Pods on the member's node, else 0.
 func runs(m index.Member, pods []corev1.Pod) int {
 	if m.Connected && m.MayRun(pods...) {
 		return 1

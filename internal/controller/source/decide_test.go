@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// seen is a new claim that is to be created from claim golden, which is in member b.
+// seen returns a new claim with data source golden, a claim in member b.
 func seen(change ...func(*observed)) observed {
 	golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "golden-uid"}}
 	golden.Spec.VolumeName, golden.Status.Phase = "pv-1", corev1.ClaimBound
@@ -48,7 +48,7 @@ func member(name string, change ...func(*v1alpha1.ClusterRegistration)) index.Me
 	return index.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: index.Connection{Connected: true}}
 }
 
-// image lists a kind that a populator knows.
+// image is a data source of a populator's kind.
 func image(cr *v1alpha1.ClusterRegistration) {
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
 }

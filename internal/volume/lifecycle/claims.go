@@ -60,13 +60,14 @@ var claims = []section{
 	}},
 }
 
-// refusals and failures are the reasons for which a member rejects or fails a claim.
+// refusals and failures are the reasons for which a member rejects a claim or fails to provision
+// it.
 const (
 	refusals = "NamespaceConflict and the like"
 	failures = "ProvisioningFailed and the like"
-	// sources are those that it has against creating the claim from its data source.
+	// sources are the reasons for which a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
-	// awaySources are those why the data source is not to be used here.
+	// awaySources are the reasons for which the data source cannot be used here.
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
 )
 

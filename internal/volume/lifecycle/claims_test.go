@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// choices takes a number apart, into one choice after the other.
+// choices decodes a number into a sequence of choices.
 type choices struct{ rest, total int }
 
 func choose[T any](c *choices, from ...T) T {
@@ -32,8 +32,8 @@ func choose[T any](c *choices, from ...T) T {
 	return chosen
 }
 
-// claimObserved is the n-th observation of a claim without a volume in the member. The second result
-// is how many there are.
+// claimObserved returns the n-th observation of a claim without a volume in the member, and the
+// number of observations.
 func claimObserved(n int) (*volume.Observed, int) {
 	c := &choices{n, 1}
 	s := &volume.Observed{Member: member, Placement: &volume.Placement{}}
@@ -57,7 +57,7 @@ func claimObserved(n int) (*volume.Observed, int) {
 	return s, c.total
 }
 
-// createdFrom is the claim's data source, what is recorded of it, and what the member has of it.
+// createdFrom sets the claim's data source, its record, and its objects in the member.
 func createdFrom(c *choices, s *volume.Observed) {
 	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "another snapshot's handle", "snapshot bound to another content", "unread snapshots", "populator", "unlisted")
 	asked := choose(c, "the same", "nothing", "another")
@@ -118,7 +118,7 @@ func createdFrom(c *choices, s *volume.Observed) {
 	}
 }
 
-// snapshotFor is a source that is a snapshot, which is ready in the host.
+// snapshotFor returns a source that is a snapshot. It is ready in the host.
 func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	from.Claim, from.Volume, from.At.LeafVolume, from.At.LeafUID = nil, nil, "", ""
 	from.At.LeafSnapshot, from.At.LeafContent, from.At.LeafHandle = "golden-leaf", "golden-content", "s-1"
@@ -147,8 +147,8 @@ func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	}
 }
 
-// notFromSource says why a leaf claim must not be created from the claim's data source: the volume
-// would be empty, or a copy of something else.
+// notFromSource returns why a leaf claim must not be created from the claim's data source,
+// because the volume would be empty or a copy of something else.
 func notFromSource(s *volume.Observed) string {
 	source, has := datasource.Of(s.Root)
 	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
@@ -184,7 +184,7 @@ func namespaceOf(host string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{v1alpha1.LabelHost: host}}}
 }
 
-// leafClaimOf is the leaf claim that there is, what was provisioned for it, and which restores
+// leafClaimOf sets the leaf claim, the volume that was provisioned for it, and the restores that
 // explain it.
 func leafClaimOf(c *choices, s *volume.Observed) {
 	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
@@ -199,7 +199,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
 }
 
-// boundTo is what the claim is bound to, or asks for.
+// boundTo sets the volume that the claim is bound to or requests.
 func boundTo(c *choices, s *volume.Observed) {
 	pods, label := choose(c, nil, []corev1.Pod{{}}), choose(c, "", member.ClusterID, "id39")
 	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
@@ -225,7 +225,7 @@ func boundTo(c *choices, s *volume.Observed) {
 	}
 }
 
-// wrongForClaim says what a plan for a claim without a volume must not be.
+// wrongForClaim returns why a plan for a claim without a volume is wrong, or "".
 func wrongForClaim(s *volume.Observed, p Plan) string {
 	root, here := s.Root, s.PlacedIn() == member.ClusterID
 	switch p.Step {
@@ -262,7 +262,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 			return "a leaf claim is withdrawn that is gone, or has a volume (I2)"
 		}
 	case Unplace:
-		// What is left of an abandoned promise does not count: LeafClaimGone does.
+		// Ignore the remains of an abandoned promise: LeafClaimGone checks them.
 		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
 			return "a placement is removed that is another's, or of which something is left (I3)"
 		}
@@ -290,8 +290,8 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	return silent(s, p)
 }
 
-// silent says which claim is Pending without a report: one that waits for this member, and for
-// nothing that happens by itself (I6).
+// silent returns why a claim is Pending without a report (I6), or "". Such a claim waits for this
+// member, and not for an event that happens by itself.
 func silent(s *volume.Observed, p Plan) string {
 	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
 		return ""
@@ -312,8 +312,8 @@ func silent(s *volume.Observed, p Plan) string {
 	return ""
 }
 
-// Every combination of what there can be of a claim without a volume has a plan that neither
-// makes a second volume, nor leaves the user without a reason.
+// For every combination of objects, the plan for a claim without a volume creates no second
+// volume, and reports to the user why the claim waits.
 func TestEveryClaim(t *testing.T) {
 	_, total := claimObserved(0)
 	stride := 1

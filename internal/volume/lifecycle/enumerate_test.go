@@ -21,7 +21,7 @@ import (
 
 var all = flag.Bool("all", false, "TestEveryCombination: all of them, not a sample")
 
-// sample is how many combinations are tried unless all are.
+// sample is the number of combinations to test, unless all are.
 const sample = 500_000
 
 const (
@@ -55,7 +55,7 @@ func at(deleting bool) *metav1.Time {
 	return nil
 }
 
-// roots are the root claims that there can be; nil is absent.
+// roots returns all root claims; nil means that it does not exist.
 func roots() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, volume := range []string{"", hostPV.Name, "another"} {
@@ -73,7 +73,7 @@ func roots() []*corev1.PersistentVolumeClaim {
 	return all
 }
 
-// hosts are the host PVs.
+// hosts returns all host PVs.
 func hosts() []*corev1.PersistentVolume {
 	all := []*corev1.PersistentVolume{nil}
 	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
@@ -101,7 +101,7 @@ func hosts() []*corev1.PersistentVolume {
 	return all
 }
 
-// leafClaims are the leaf claims, of the root and of one that is gone.
+// leafClaims returns all leaf claims, of the root and of a root that is gone.
 func leafClaims() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, uid := range []types.UID{"root", gone} {
@@ -119,7 +119,7 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 	return all
 }
 
-// leaves are the leaf PVs.
+// leaves returns all leaf PVs.
 func leaves() []*corev1.PersistentVolume {
 	all := []*corev1.PersistentVolume{nil}
 	for _, stamp := range []types.UID{"", consent, "root", gone, "host-pv", "earlier-pv"} {
@@ -152,8 +152,8 @@ func leaves() []*corev1.PersistentVolume {
 	return all
 }
 
-// combination of objects, related as the observer relates them. The host PV is of this leaf PV,
-// or, if earlier, of another one that had its name.
+// combination is a set of objects, related as the observer relates them. The host PV represents
+// this leaf PV or, if earlier, another one that had its name.
 func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Observed {
 	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
 	if leaf != nil {
@@ -197,8 +197,8 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	return s
 }
 
-// withSource is an observation in which the root has a data source: 1, the leaf claim too; 2, the
-// leaf claim has none.
+// withSource returns an observation in which the root has a data source. With 1, the leaf claim
+// has it too; with 2, the leaf claim has none.
 func withSource(s *volume.Observed, which int) *volume.Observed {
 	if which == 0 || s.Root == nil {
 		return s
@@ -231,7 +231,7 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
 }
 
-// wrong says what a plan must not be.
+// wrong returns why a plan is wrong, or "".
 func wrong(s *volume.Observed, p Plan) string {
 	if (p.Step == Stamp || p.Step == CreateHost || p.Step == Fulfil) && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == "" &&
 		s.Claim != nil && !datasource.Same(s.Root, s.Claim) {
@@ -314,7 +314,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		if s.CurrentHost() == nil {
 			return "a host PV is written to that is as it should be (I5)"
 		}
-	default: // destroys and makes nothing
+	default: // neither destroys nor creates anything
 	}
 	settled := s.Bound() && s.Held() && s.PlacedIn() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
 	switch {
@@ -332,7 +332,7 @@ func wrong(s *volume.Observed, p Plan) string {
 func waits(s *volume.Observed) bool {
 	switch {
 	case hostpv.Ended(s.Host):
-		return true // the host's PV controller says that the claim is gone, or takes it back
+		return true // the host's PV controller reports the claim as lost, or binds it again
 	case s.Claim == nil:
 		return false
 	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.PointsAt(s.Leaf, s.Claim):
@@ -342,8 +342,8 @@ func waits(s *volume.Observed) bool {
 	return s.Claimed() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.Held())
 }
 
-// Every combination of what there can be of a volume has a plan that neither destroys without a
-// reason, nor leaves the user without one.
+// For every combination of objects, the plan for a volume destroys nothing without a reason, and
+// reports to the user why it waits.
 func TestEveryCombination(t *testing.T) {
 	roots, hosts, claims, leaves := roots(), hosts(), leafClaims(), leaves()
 	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2 * 3

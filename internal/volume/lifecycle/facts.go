@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// fact is a condition of a row, with its text and the text of its opposite.
+// fact is a condition of a row, with a description of it and of its negation.
 type fact struct {
 	text, opposite string
 	is             func(*volume.Observed) bool
@@ -200,7 +200,7 @@ var (
 	unrecordedYet = fact{"where its data source is, is not recorded", "", (*volume.Observed).SourceUnrecorded}
 )
 
-// Facts of a claim that is bound to a promise without a disk, or is to be.
+// Facts of a claim that is, or will be, bound to a promise without a disk.
 var (
 	unobserved        = fact{"it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved}
 	ofPromises        = fact{"class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) }}

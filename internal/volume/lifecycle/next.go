@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Phase of a volume's life.
+// Phase is the state of a volume.
 type Phase string
 
 // Phases.
@@ -44,10 +44,10 @@ const (
 	Lost           Phase = "Lost"
 )
 
-// Owner is the controller that takes a step, or that reports to the user.
+// Owner is the controller that takes a step or reports to the user.
 type Owner string
 
-// Controllers by their names.
+// The controllers.
 const (
 	RootPVC    Owner = "root_pvc"
 	RootPV     Owner = "root_pv"
@@ -59,7 +59,7 @@ const (
 // Plan is the phase of a volume and the next step.
 type Plan struct {
 	Phase Phase
-	// Step that Owner takes, unless None.
+	// Step is what Owner must do, or None.
 	Step  Step
 	Owner Owner
 	// Needs is what must be proven first.
@@ -76,28 +76,28 @@ func (p Plan) By(o Owner) Step {
 	return p.Step
 }
 
-// section of the table: rows with conditions in common.
+// section is a part of the table: rows with common conditions.
 type section struct {
 	title string
 	when  []fact
 	rows  []row
 }
 
-// row of the table.
+// row is one row of the table.
 type row struct {
 	phase Phase
 	when  []fact
 	step  Step
 	owner Owner
-	// until says what ends a state without a step.
+	// until describes what ends a state that has no step.
 	until string
-	// reason of the message that report returns. If a controller adds more information, report is
-	// nil.
+	// reason is that of the message that report returns. If a controller adds more information,
+	// report is nil.
 	reason string
 	report func(*volume.Observed) *mirror.Refusal
 }
 
-// part of the table.
+// part is one part of the table.
 type part struct {
 	title, intro string
 	sections     []section

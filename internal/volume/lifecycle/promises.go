@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// promises are the sections of promise mode, as long as the promise lacks a disk, or is about to.
+// promises has the sections of promise mode that apply until the promise is fulfilled.
 var promises = []section{
 	{title: "A claim that has no PersistentVolume, as the controller promise observes it", when: []fact{unobserved}, rows: []row{
 		{phase: Unpromised, when: []fact{rootDeleting}, owner: Promise, until: "the claim is gone"},

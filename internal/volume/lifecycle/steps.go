@@ -2,7 +2,7 @@ package lifecycle
 
 import "slices"
 
-// Step is one write, or a few that belong together, that advances a volume.
+// Step is an action of a controller on a volume: one write, or a few that belong together.
 type Step string
 
 // Steps.
@@ -55,9 +55,9 @@ const (
 
 // Needs is what live reads must prove before a step.
 type Needs struct {
-	// Evidence of package proof, by type, that guarded requires before data are destroyed.
+	// Evidence lists the types of package proof that guarded requires before it destroys data.
 	Evidence []string
-	// Proofs of package proof, by name, including those that the evidence consists of.
+	// Proofs lists the functions of package proof, including those of the evidence.
 	Proofs []string
 }
 

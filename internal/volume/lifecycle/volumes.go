@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// volumes are the sections of both modes for volumes that exist, or existed.
+// volumes has the sections for volumes that exist, or existed, in both modes.
 var volumes = []section{
 	{title: "Two host PVs represent it", when: []fact{twin}, rows: []row{
 		{phase: Holding, when: []fact{stamped, not(leafRetain)}, step: SetRetain, owner: LeafPV},

@@ -100,8 +100,8 @@ func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *co
 	return c, nil
 }
 
-// apart reports whether an unbound claim is not to be created here, as far as is known: where its
-// data source is, is not recorded yet, or the source is elsewhere.
+// apart reports whether an unbound claim must not be created here, because its data source is
+// elsewhere or its location is not recorded yet.
 func (o ClaimObserver) apart(claim *corev1.PersistentVolumeClaim) bool {
 	source, has := datasource.Of(claim)
 	if !has || !source.Placed() || claim.Spec.VolumeName != "" {

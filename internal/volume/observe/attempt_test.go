@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// A problem of a Pod counts for its claim, unless another claim of the Pod explains it.
+// A Pod's problem is a problem of its claim, unless another claim of the Pod explains it.
 func TestOfThisClaim(t *testing.T) {
 	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
 		claim := &corev1.PersistentVolumeClaim{}

@@ -80,8 +80,8 @@ func (c *Claim) Reports(m mirror.Member) bool {
 	return true // no member has it, so remove the report
 }
 
-// copiesHere reports whether the root's data source was in a member when its promise was created: no
-// other member may fulfil that.
+// copiesHere reports whether this member had the root's data source when the promise was created.
+// No other member may fulfill that promise.
 func (c *Claim) copiesHere(m mirror.Member) bool {
 	record, recorded := datasource.RecordOf(c.Root)
 	return recorded && datasource.Has(c.Root) && record.ClusterID == m.ClusterID

@@ -25,8 +25,8 @@ type Observer struct {
 	proof.Prover
 	// Rules of the member's registration. OfLeaf and OfClaim need them.
 	Rules placement.Rules
-	// HostSnapshots: the host serves snapshots. LeafSnapshots reads those of the member; nil if
-	// it cannot, and SnapshotProblem says why.
+	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads those of the
+	// member. If it is nil, SnapshotProblem is why.
 	HostSnapshots   bool
 	LeafSnapshots   client.Reader
 	SnapshotProblem *mirror.Refusal

@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// observeSource looks up what a claim without a volume is to be created from, on both sides, and
-// the class that its leaf claim is to have.
+// observeSource reads the data source of a claim without a volume in both clusters, and the class
+// of its leaf claim.
 func (o ClaimObserver) observeSource(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	if !s.Alone() || c.Root.Spec.VolumeName != "" && s.Promise == nil {
@@ -72,8 +72,8 @@ func (o Observer) observeSourceSnapshot(ctx context.Context, from *volume.From, 
 	return err
 }
 
-// observeNamesake looks up whether the name of what a leaf claim was created from is another one's
-// in the member by now, while its volume is not mirrored yet.
+// observeNamesake reads whether another claim in the member now has the name of the leaf claim's
+// source. It matters until the volume is mirrored.
 func (o Observer) observeNamesake(ctx context.Context, s *volume.Observed) error {
 	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) {
 		return nil
