@@ -430,7 +430,7 @@ const (
 	// you need, then delete the snapshot.
 	ReasonSnapshotTerminating = "SnapshotTerminating"
 	// ReasonSnapshotAbandoned: the snapshot's member was deregistered, or an admin abandoned
-	// the snapshot. Its data are still in the member. To do: register the cluster again, or
+	// the snapshot. Its data is still in the member. To do: register the cluster again, or
 	// delete the snapshot.
 	ReasonSnapshotAbandoned = "SnapshotAbandoned"
 	// ReasonOrphanedSnapshot: of the event on the registration: no content in the host

@@ -99,7 +99,7 @@ func (s *Observed) ReportReleased() *mirror.Refusal {
 		return refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
 			v1alpha1.AnnotationAbandon, s.Host.Name)
 	}
-	return refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data are still in cluster %q. Register that cluster again, under any name, to restore from it",
+	return refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",
 		s.Host.Annotations[v1alpha1.AnnotationClusterGone], mirrorsnapshot.PlacedIn(s.Host))
 }
 

@@ -64,9 +64,9 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	case plan.Phase == lifecycle.Importing && plan.Report != nil:
 		r.warnOnce(s.Host, plan.Report)
 	case plan.Phase == lifecycle.Orphaned:
-		log.Info("leaf volume without a root: its data are kept")
+		log.Info("leaf volume without a root: its data is kept")
 	case plan.Report != nil:
-		log.Info("leaf volume is not used: its data are kept", "why", plan.Report.Message)
+		log.Info("leaf volume is not used: its data is kept", "why", plan.Report.Message)
 		r.eventUnused(s.Root, plan.Report)
 	}
 }

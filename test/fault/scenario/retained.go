@@ -146,7 +146,7 @@ func (w *World) reused(ctx context.Context) error {
 	return w.volumePhase(ctx, name, corev1.VolumeBound, w.Host, w.Member(rig.One))
 }
 
-// abandoned: the host knows nothing of the volume, whose data are there.
+// abandoned: the host knows nothing of the volume, whose data still exists.
 func (w *World) abandoned(ctx context.Context) error {
 	if err := gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// failing has a method of the driver in member one fail for a claim, until the function is called.
+// failing makes a method of member one's driver fail for a claim until mend is called.
 func (s *story) failing(method, claim, message string) (mend func()) {
 	GinkgoHelper()
 	member := x.Fleet.Member(one)
@@ -32,7 +32,7 @@ func (s *story) failing(method, claim, message string) (mend func()) {
 	return mend
 }
 
-// restart kills the manager, and starts another.
+// restart kills the manager and starts another.
 func restart(ctx context.Context) {
 	GinkgoHelper()
 	Expect(x.Manager.Kill()).To(Succeed())
@@ -40,7 +40,7 @@ func restart(ctx context.Context) {
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
 }
 
-// epoch of the fence in member one.
+// epoch returns the fence's epoch in member one.
 func epoch(ctx context.Context) int {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)
@@ -52,14 +52,15 @@ func epoch(ctx context.Context) int {
 	return n
 }
 
-// aged waits until a backup that was taken at an epoch is older than the interval of epochs.
+// aged waits until a backup that was taken at the given epoch is more than one epoch old.
 func aged(ctx context.Context, since int) {
 	GinkgoHelper()
 	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
 }
 
-// problem waits until the content of a snapshot that was ready shows what is wrong, and an event on
-// the VolumeSnapshot does: a snapshot-controller leaves the status of one that is ready as it is.
+// problem waits until the content of a snapshot that was ready reports a problem, and an event on
+// the VolumeSnapshot does too. A snapshot-controller never changes the status of a ready
+// VolumeSnapshot.
 func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reason string, parts ...string) {
 	GinkgoHelper()
 	until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(fails(parts...), isReady(false)))
@@ -91,7 +92,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		_, content := s.leaf(ctx, one, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, HaveField("Spec.DeletionPolicy", policyDelete))
 		restart(ctx)
-		By("the host keeping its content as long as the member's driver has not destroyed the snapshot")
+		By("keeping the host's content until the member's driver has destroyed the snapshot")
 		s.goesOn(ctx, "later", "data")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))
 		mend()
@@ -100,7 +101,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(1), "the later one")
 	}, SpecTimeout(storyTime))
 
-	It("waits for a member that is away to be deleted, and says so (I1, I2)", func(ctx SpecContext) {
+	It("is deleted when its member is back, and reports until then that it is away (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -109,7 +110,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		DeferCleanup(api.Thaw)
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
-		By("staying ready: its data are where they were")
+		By("staying ready, because its data still exists")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(HaveField("DeletionTimestamp", Not(BeNil())), fails(one, "has not been connected since")))
@@ -122,7 +123,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("keeps its data if the member's admin deletes the leaf, and says that it cannot be restored (I2)", func(ctx SpecContext) {
+	It("keeps its data if the member's admin deletes the leaf, and reports that it cannot be restored (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -131,7 +132,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 
-		By("being deleted in the host, which destroys it")
+		By("deleting it in the host, which destroys it")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Expect(s.taken(one, "data")).To(BeEmpty())
@@ -147,7 +148,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
-		By("and removing its finalizers as well: the member's snapshot-controller creates it again, of the same snapshot")
+		By("removing its finalizers too: the member's snapshot-controller re-creates it for the same snapshot")
 		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		again := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, And(HaveField("UID", Not(Equal(content.UID))),
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))), HaveField("Spec.DeletionPolicy", policyRetain)))
@@ -155,13 +156,13 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(again.UID)))))
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
-		By("being deleted in the host")
+		By("deleting it in the host")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Expect(s.taken(one, "data")).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("stays in a member that is deregistered, and is the host's again when that is registered (I1, I2)", func(ctx SpecContext) {
+	It("stays in a deregistered member, and returns to the host when the member is registered again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeTwo)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -177,7 +178,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		Expect(s.taken(two, "data")).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is reported by a host that was restored to before it, and not destroyed (I1, I2)", func(ctx SpecContext) {
+	It("is reported, and not destroyed, after the host was restored from an older backup (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		deleted := s.ready(ctx, "deleted-since", "data", deletes)
@@ -208,7 +209,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "deleted-since")
 	}, SpecTimeout(storyTime))
 
-	It("is lost from a member that was restored to before it, and what is deleted then waits for a confirmation (I2, I6)", func(ctx SpecContext) {
+	It("is reported as lost after its member was restored from an older backup, and deletions wait for a confirmation (I2, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		older := s.ready(ctx, "older", "data", deletes)
@@ -226,7 +227,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		for _, name := range []string{"older", "newer"} {
 			s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name)
 		}
-		By("keeping the host's contents, which are the last to know of the snapshots")
+		By("keeping the host's contents, the last records of the snapshots")
 		s.data(ctx, "barrier", nodeOne)
 		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
 			until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))

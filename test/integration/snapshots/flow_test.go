@@ -15,7 +15,7 @@ import (
 const policyDelete, policyRetain = snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain
 
 var _ = Describe("A snapshot", func() {
-	It("is taken in the member that has the claim, shows what the driver says, and is destroyed with its VolumeSnapshot (I1, I2, I5)", func(ctx SpecContext) {
+	It("is taken in the member that has the claim, shows the driver's status, and is destroyed with its VolumeSnapshot (I1, I2, I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -31,14 +31,14 @@ var _ = Describe("A snapshot", func() {
 			HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(content.UID)), HaveKeyWithValue(v1alpha1.AnnotationLeafSnapshotUID, string(leaf.UID)),
 			HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, leafID(ctx, one)), Not(HaveKey("snapshot.storage.kubernetes.io/volumesnapshot-being-created"))))
 
-		By("holding it: nothing that happens in the member alone destroys it")
+		By("protecting it from being destroyed in the member alone")
 		Expect(content.Spec.DeletionPolicy).To(Equal(policyRetain))
 		Expect(content.Annotations).To(And(HaveKeyWithValue(v1alpha1.AnnotationDeletionPolicy, string(policyDelete)),
 			HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))))
 		Expect(s.taken(one, "data")).To(ConsistOf(*content.Status.SnapshotHandle))
 		registration(ctx, one, HaveField("Status.Snapshots.Ready", BeNumerically(">=", 1)))
 
-		By("being destroyed")
+		By("destroying it")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, host.Name)
@@ -48,7 +48,7 @@ var _ = Describe("A snapshot", func() {
 		Expect(s.book(one, "data").Count(ledger.CreateSnapshot)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("shows the driver's error word for word, and is ready when the driver recovers", func(ctx SpecContext) {
+	It("shows the driver's error verbatim, and becomes ready when the driver recovers", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		member := x.Fleet.Member(one)
@@ -61,7 +61,7 @@ var _ = Describe("A snapshot", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("holds its claim until it is ready, and outlives the claim (I1, I2)", func(ctx SpecContext) {
+	It("blocks the deletion of its claim until it is ready, and outlives the claim (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		member := x.Fleet.Member(one)
@@ -81,7 +81,7 @@ var _ = Describe("A snapshot", func() {
 		Eventually(func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the host says so, and its leaf makes place for the next (I2)", func(ctx SpecContext) {
+	It("is retained if the host's policy is Retain, and its name in the member is free for the next one (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", keeps)
@@ -90,27 +90,27 @@ var _ = Describe("A snapshot", func() {
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
 
-		By("taking another of the same name")
+		By("taking another one with the same name")
 		s.ready(ctx, "snap", "data", deletes)
 		Expect(s.taken(one, "data")).To(HaveLen(2))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		Eventually(func() []string { return s.taken(one, "data") }).Should(ConsistOf(*content.Status.SnapshotHandle))
 
-		By("an admin deleting the retained content: the snapshot is an orphan then, and nothing destroys it")
+		By("deleting the retained content as an admin: the snapshot becomes an orphan, and nothing destroys it")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, contentName(vs))
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		s.orphan(ctx, content)
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the member says so, and the host shows it (I2)", func(ctx SpecContext) {
+	It("is retained if the member's policy is Retain, and the host shows it (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", retains)
 		_, content := s.leaf(ctx, one, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Spec.DeletionPolicy", policyRetain))
 
-		By("an admin of the host insisting: Retain in the member wins all the same")
+		By("setting Delete in the host: Retain in the member still wins")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, `{"spec":{"deletionPolicy":"Delete"}}`)
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")

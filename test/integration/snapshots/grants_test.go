@@ -9,13 +9,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// oneFailed: a suite of which a story failed does not show what is needed.
+// oneFailed: a suite with a failed story does not exercise every permission.
 var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
-// Every right on snapshots is used. (A member that was restored refuses requests until it has read its roles,
-// so refusals show nothing here; test/integration/stories looks for them.)
+// Every permission on snapshots is used. (A restored member denies requests until it has read its
+// roles, so this suite cannot check for denials; test/integration/stories does.)
 var _ = AfterSuite(func(ctx SpecContext) {
 	suite, _ := GinkgoConfiguration()
 	if x == nil || oneFailed || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 {

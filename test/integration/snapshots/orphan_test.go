@@ -13,8 +13,8 @@ import (
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// orphan waits until a snapshot is reported as an orphan whose data are kept, and has the member's
-// admin, who may, destroy it.
+// orphan waits until a snapshot is reported as an orphan and its data is kept. Then the member's
+// admin destroys it.
 func (s *story) orphan(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) {
 	GinkgoHelper()
 	registration(ctx, one, And(

@@ -16,14 +16,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// refused waits until a VolumeSnapshot shows why Xylem does not take it, as a status and as an event.
+// refused waits until a VolumeSnapshot's status and an event report why Xylem does not take it.
 func (s *story) refused(ctx context.Context, name, reason string, parts ...string) {
 	GinkgoHelper()
 	until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name, And(fails(parts...), isReady(false)))
 	s.noted(ctx, "VolumeSnapshot", name, reason, parts...)
 }
 
-// handOver creates the content of a VolumeSnapshot as an admin does who imports a snapshot.
+// handOver creates the content of a VolumeSnapshot, as an admin who imports a snapshot does.
 func (s *story) handOver(ctx context.Context, name string, source snapshotv1.VolumeSnapshotContentSource) string {
 	GinkgoHelper()
 	content := &snapshotv1.VolumeSnapshotContent{
@@ -41,7 +41,7 @@ func (s *story) handOver(ctx context.Context, name string, source snapshotv1.Vol
 }
 
 var _ = Describe("A snapshot that Xylem does not take", func() {
-	It("is of a claim that is not bound: it says so, and is taken once a Pod uses the claim", func(ctx SpecContext) {
+	It("has an unbound claim: Xylem reports it, and takes the snapshot once a Pod uses the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.Create(ctx, harness.Claim(s.namespace, "data", controlplane.ClassHostpath))).To(Succeed())
 		s.take(ctx, "snap", "data", deletes)
@@ -55,7 +55,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("has a class that nobody maps: it names the class, and is taken once the member has it", func(ctx SpecContext) {
+	It("has a class without a counterpart: Xylem names the class, and takes the snapshot once the member has it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		s.take(ctx, "snap", "data", unmapped)
@@ -69,7 +69,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("has a class of another driver in the member: it says which, and nothing is left over", func(ctx SpecContext) {
+	It("has a class of another driver in the member: Xylem names the driver, and leaves nothing behind", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		class := controlplane.SnapshotClass("of-another-driver", policyDelete)
@@ -87,7 +87,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 	}, SpecTimeout(storyTime))
 
-	It("is of a volume of another driver: it says so, and ends", func(ctx SpecContext) {
+	It("has a volume of another driver: Xylem reports it, and the snapshot can be deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		foreign := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "foreign-" + s.namespace},
@@ -112,7 +112,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 	}, SpecTimeout(storyTime))
 
-	It("has the handle of another tenant's snapshot: it is refused, and its deletion destroys nothing (I2, I8)", func(ctx SpecContext) {
+	It("has the handle of another tenant's snapshot: Xylem rejects it, and its deletion destroys nothing (I2, I8)", func(ctx SpecContext) {
 		victim := begin(ctx)
 		victim.data(ctx, "data", nodeOne)
 		stolen := handleOf(until[snapshotv1.VolumeSnapshotContent](ctx, victim, x.Host, contentName(victim.ready(ctx, "snap", "data", deletes)), isReady(true)))
@@ -129,7 +129,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, victim, x.Host, "snap", isReady(true))
 	}, SpecTimeout(storyTime))
 
-	It("has the handle of another tenant's volume: no snapshot of that is taken (I8)", func(ctx SpecContext) {
+	It("has the handle of another tenant's volume: Xylem takes no snapshot of that volume (I8)", func(ctx SpecContext) {
 		victim := begin(ctx)
 		claim := victim.data(ctx, "data", nodeOne)
 		volume := until[corev1.PersistentVolume](ctx, victim, x.Host, claim.Spec.VolumeName, Not(BeNil()))
@@ -142,12 +142,12 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
-		By("the admin deleting the content, which the snapshot-controller has never bound")
+		By("deleting, as an admin, the content that the snapshot-controller never bound")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, content)
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
 	}, SpecTimeout(storyTime))
 
-	It("has the name of one that the member has already: Xylem leaves that alone, and reports it (I4)", func(ctx SpecContext) {
+	It("has the name of an existing one in the member: Xylem leaves that one alone, and reports the conflict (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		theirs := harness.VolumeSnapshot(s.namespace, "snap", "data", deletes)

@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// change is one of a claim that is to be restored.
+// change modifies a claim before it is created.
 type change func(*corev1.PersistentVolumeClaim)
 
 func asItIs(*corev1.PersistentVolumeClaim) {}
@@ -32,7 +32,7 @@ func ofClass(class string) change {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &class }
 }
 
-// restore creates a claim that is to be restored from a snapshot.
+// restore creates a claim whose data source is a snapshot.
 func (s *story) restore(ctx context.Context, name, snapshot string, changes ...change) {
 	GinkgoHelper()
 	claim := harness.Claim(s.namespace, name, controlplane.ClassHostpath)
@@ -43,7 +43,7 @@ func (s *story) restore(ctx context.Context, name, snapshot string, changes ...c
 	Expect(x.Host.Create(ctx, claim)).To(Succeed())
 }
 
-// uses creates a Pod of claims that would rather run on a node; anywhere if it names none.
+// uses creates a Pod with claims that prefers a node, if one is given.
 func (s *story) uses(ctx context.Context, name, node string, claims ...string) {
 	GinkgoHelper()
 	pod := harness.Pod(s.namespace, name, claims...)
@@ -62,8 +62,8 @@ func (s *story) running(ctx context.Context, pod, node string) {
 	until[corev1.Pod](ctx, s, x.Host, pod, And(HaveField("Spec.NodeName", node), HaveField("Status.Phase", corev1.PodRunning)))
 }
 
-// golden takes a snapshot of a claim in the second member that holds certain data, and overwrites
-// the claim afterwards.
+// golden writes data to a claim in the second member, takes a snapshot, and then overwrites the
+// claim.
 func (s *story) golden(ctx context.Context, class string) *snapshotv1.VolumeSnapshot {
 	GinkgoHelper()
 	s.data(ctx, "data", nodeTwo)
@@ -82,8 +82,8 @@ func (s *story) write(member, claim, content string) {
 	Expect(csidriver.WriteData(x.Fleet.Member(member).DriverDir(), disks[0], content)).To(Succeed())
 }
 
-// restored waits until a claim is bound, and compares its disk, the only one that any member
-// created for it, with what the snapshot holds.
+// restored waits until a claim is bound, and verifies that its only disk in any member has the
+// snapshot's data.
 func (s *story) restored(ctx context.Context, claim string) {
 	GinkgoHelper()
 	until[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim, And(HaveField("Status.Phase", corev1.ClaimBound)))
@@ -93,8 +93,8 @@ func (s *story) restored(ctx context.Context, claim string) {
 	Expect(csidriver.ReadData(x.Fleet.Member(two).DriverDir(), disks[0])).To(Equal(s.goldenData()))
 }
 
-// neverMade expects that no member was asked for a disk of a claim, though both have provisioned
-// one since.
+// neverMade verifies that no member was asked to create a disk for a claim. Each member
+// provisions a barrier first.
 func (s *story) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	for member, node := range map[string]string{one: nodeOne, two: nodeTwo} {
@@ -104,7 +104,7 @@ func (s *story) neverMade(ctx context.Context, claim string) {
 	}
 }
 
-// waits matches a claim or Pod with a condition of Xylem's that says why it waits.
+// waits matches a claim or Pod with a condition of Xylem that reports why it waits.
 func waits(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason),
@@ -116,13 +116,13 @@ func waits(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// steered matches a claim that Xylem sends to a node.
+// steered matches a claim for which Xylem selected a node.
 func steered(node string) gomegatypes.GomegaMatcher {
 	return HaveField("Annotations", And(HaveKeyWithValue(route.AnnSelectedNode, node), HaveKeyWithValue(v1alpha1.AnnotationSteeredTo, node), HaveKey(v1alpha1.AnnotationSource)))
 }
 
 var _ = Describe("A restore from a snapshot", func() {
-	It("is created where the snapshot is, whatever the scheduler prefers: the Pod comes before, with or after the claim", func(ctx SpecContext) {
+	It("is created where the snapshot is, whatever the scheduler prefers, and whether the Pod is created before, with or after the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		s.uses(ctx, "before", nodeOne, "first")
@@ -139,7 +139,7 @@ var _ = Describe("A restore from a snapshot", func() {
 			s.restored(ctx, claim)
 		}
 
-		By("naming the same snapshot in the member, and recording which it was")
+		By("naming the same snapshot in the member, and recording its UID")
 		root := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "third", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
 		Expect(root.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, leafID(ctx, two)+"/"+string(vs.UID)))
 		Expect(root.Status.Conditions).To(BeEmpty())
@@ -154,7 +154,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "third")
 	}, SpecTimeout(storyTime))
 
-	It("waits for a snapshot that does not exist, and then for one that is not ready, and quotes its error", func(ctx SpecContext) {
+	It("waits for a missing snapshot, then for one that is not ready, and quotes its error", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.restore(ctx, "copy", "golden")
 		s.uses(ctx, "app", nodeOne, "copy")
@@ -174,7 +174,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Status.Conditions", BeEmpty()))
 	}, SpecTimeout(storyTime))
 
-	It("of a promise's class is promised to the member of its snapshot", func(ctx SpecContext) {
+	It("gets a promise for the member that has the snapshot", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})
@@ -189,7 +189,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is created once, if the manager is killed while its driver is slow, and holds its snapshot until then", func(ctx SpecContext) {
+	It("is created once if the manager is killed while the driver is slow, and protects its snapshot until then", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		member := x.Fleet.Member(two)
@@ -200,7 +200,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", HaveField("Spec.DataSource.Name", "golden"))
 		Expect(x.Manager.Kill()).To(Succeed())
 
-		By("the snapshot being deleted meanwhile: as in one cluster, it waits for the restore")
+		By("deleting the snapshot meanwhile: as in one cluster, the deletion waits for the restore")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -213,7 +213,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("goes on after its snapshot's member was away", func(ctx SpecContext) {
+	It("continues when the member that has its snapshot is back", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		proxy := x.Fleet.Member(two).Proxy()
@@ -232,7 +232,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another snapshot that has its source's name by then", func(ctx SpecContext) {
+	It("is not created from another snapshot that has taken its source's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})
@@ -249,7 +249,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is rejected in words, and gets no empty disk",
+	DescribeTable("is rejected with a reason, and gets no empty disk",
 		func(ctx SpecContext, reason string, parts []string, claim change, only string) {
 			s := begin(ctx)
 			s.golden(ctx, deletes)
@@ -296,14 +296,14 @@ var _ = Describe("A restore from a snapshot", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// costs are the writes of Xylem that a restore may take, with its Pod, by side, verb and resource.
+// costs are the writes of Xylem that a restore and its Pod may take, by side, verb and resource.
 var costs = map[string]int{
 	"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
 	"member create persistentvolumeclaims": 1, "member patch persistentvolumes": 1, "member create pods": 1,
 }
 
 var _ = Describe("The sample of a restore", func() {
-	It("runs where its snapshot is", func(ctx SpecContext) {
+	It("runs in the member that has its snapshot", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", s.namespace)
 		Expect(err).NotTo(HaveOccurred())
@@ -316,7 +316,7 @@ var _ = Describe("The sample of a restore", func() {
 })
 
 var _ = Describe("The cost of a restore", Serial, func() {
-	It("is not more than that of a clone, in writes", func(ctx SpecContext) {
+	It("is no more writes than that of a clone", func(ctx SpecContext) {
 		const restores = 6
 		s := begin(ctx)
 		s.golden(ctx, deletes)

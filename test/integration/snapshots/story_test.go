@@ -21,10 +21,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// story is a namespace of the host.
+// story runs in its own namespace of the host.
 type story struct{ namespace string }
 
-// begin creates the story's namespace, and removes afterwards what was created in it.
+// begin creates the story's namespace, and registers the cleanup.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "snap-"}}
@@ -44,7 +44,7 @@ func (s *story) end(ctx SpecContext) {
 	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, in)).To(Succeed())
 }
 
-// dump shows what there is of snapshots.
+// dump prints all snapshots.
 func (s *story) dump(ctx context.Context) {
 	x.Dump(ctx, GinkgoWriter, s.namespace)
 	for _, c := range x.Clusters() {
@@ -55,7 +55,7 @@ func (s *story) dump(ctx context.Context) {
 	}
 }
 
-// data is a claim with a Pod in a member.
+// data creates a claim and a Pod that uses it in a member.
 func (s *story) data(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	Expect(x.Host.Create(ctx, harness.Claim(s.namespace, name, controlplane.ClassHostpath))).To(Succeed())
@@ -84,7 +84,7 @@ func (s *story) ready(ctx context.Context, name, claim, class string) *snapshotv
 
 func contentName(vs *snapshotv1.VolumeSnapshot) string { return "snapcontent-" + string(vs.UID) }
 
-// leaf is the leaf VolumeSnapshot and its content in a member.
+// leaf returns the leaf VolumeSnapshot and its content in a member.
 func (s *story) leaf(ctx context.Context, member, name string) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
 	GinkgoHelper()
 	vs := until[snapshotv1.VolumeSnapshot](ctx, s, x.Member(member), name, HaveField("Status.BoundVolumeSnapshotContentName", Not(BeNil())))
@@ -101,7 +101,7 @@ func (s *story) remove(ctx context.Context, c *harness.Cluster, obj client.Objec
 	Expect(c.API.Delete(ctx, obj)).To(Succeed())
 }
 
-// fails matches a snapshot or content whose status has such an error.
+// fails matches a snapshot or content whose status has an error with these parts.
 func fails(parts ...string) gomegatypes.GomegaMatcher {
 	matchers := make([]gomegatypes.GomegaMatcher, 0, len(parts))
 	for _, part := range parts {
@@ -110,7 +110,7 @@ func fails(parts ...string) gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(Not(BeNil()), HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(And(matchers...)))))))
 }
 
-// read reads an object of the story, or a cluster-scoped one.
+// read reads an object of the story's namespace, or a cluster-scoped object.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -124,7 +124,7 @@ func read[T any, P interface {
 	return obj, c.API.Get(ctx, key, obj)
 }
 
-// until polls an object until it is as it should be, and returns it.
+// until polls an object until it matches, and returns it.
 func until[T any, P interface {
 	*T
 	client.Object
@@ -139,7 +139,7 @@ func until[T any, P interface {
 	return last
 }
 
-// gone waits until an object is no more.
+// gone waits until an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -151,13 +151,13 @@ func gone[T any, P interface {
 	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
 }
 
-// patch merges JSON into an object as an admin.
+// patch applies a merge patch as an admin.
 func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body string) {
 	GinkgoHelper()
 	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-// taken are the snapshots of a claim that live in a member's storage.
+// taken returns the snapshots of a claim that exist in a member's storage.
 func (s *story) taken(member, claim string) []string {
 	GinkgoHelper()
 	return s.book(member, claim).LiveSnapshotIDs()
@@ -170,8 +170,7 @@ func (s *story) book(member, claim string) *ledger.Ledger {
 	return l.ForClaim(s.namespace, claim)
 }
 
-// goesOn is the barrier: a snapshot that is created now has been taken, so that what was to be
-// done before has been seen.
+// goesOn is a barrier: once a new snapshot is ready, Xylem has handled the earlier events.
 func (s *story) goesOn(ctx context.Context, name, claim string) {
 	GinkgoHelper()
 	s.ready(ctx, name, claim, deletes)
@@ -190,7 +189,7 @@ func says(kind string, status metav1.ConditionStatus, reason string, parts ...st
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// confirm annotates a registration with the token that its condition names.
+// confirm annotates a registration with the token in its condition.
 func confirm(ctx context.Context, name, reason string) {
 	GinkgoHelper()
 	cr := registration(ctx, name, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
@@ -203,12 +202,12 @@ func confirm(ctx context.Context, name, reason string) {
 	registration(ctx, name, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected), says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 }
 
-// isReady matches a VolumeSnapshot, or a content.
+// isReady matches a VolumeSnapshot or content by its readiness.
 func isReady(yes bool) gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(Not(BeNil()), HaveField("ReadyToUse", HaveValue(Equal(yes)))))
 }
 
-// noted waits for an event about an object of the story.
+// noted waits for an event on an object of the story.
 func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason)}
@@ -222,7 +221,7 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	}).Should(ContainElement(And(matchers...)))
 }
 
-// leafID is the cluster ID of a member.
+// leafID returns the cluster ID of a member.
 func leafID(ctx context.Context, member string) string {
 	GinkgoHelper()
 	id, err := x.Fleet.Member(member).ID(ctx)

@@ -15,7 +15,7 @@ import (
 
 const (
 	settle = suite.Settle
-	// storyTime bounds a story.
+	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
 

@@ -298,7 +298,7 @@ var _ = Describe("A clone of a claim", func() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is rejected in words, and gets no empty disk",
+	DescribeTable("is rejected with a reason, and gets no empty disk",
 		func(ctx SpecContext, reason string, says []string, claim claimOption, pod podOption) {
 			s := begin(ctx)
 			s.golden(ctx, nodeTwo, ofSize("2Gi"))

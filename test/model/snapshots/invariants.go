@@ -86,25 +86,25 @@ func (m *Model) destroyed(w world, n int) []string {
 	}
 	var found []string
 	if w.suspended != neither {
-		found = append(found, "I2: data are destroyed while destruction is suspended")
+		found = append(found, "I2: data is destroyed while destruction is suspended")
 	}
 	switch {
 	case host == nil:
-		found = append(found, "I2: data are destroyed of which the host has no content")
+		found = append(found, "I2: data is destroyed of which the host has no content")
 	case host.DeletionTimestamp == nil:
-		found = append(found, "I2: data are destroyed whose host content is not being deleted")
+		found = append(found, "I2: data is destroyed whose host content is not being deleted")
 	case host.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete:
-		found = append(found, "I2: data are destroyed that the host retains")
+		found = append(found, "I2: data is destroyed that the host retains")
 	case mirrorsnapshot.Abandoned(host):
 		found = append(found, "I2: data are destroyed that were abandoned")
 	case mirrorsnapshot.HandleOf(c) == strangers:
 		found = append(found, "I8: a stranger's data are destroyed")
 	}
 	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
-		found = append(found, fmt.Sprintf("I2: data are destroyed that the member retains (%q)", policy))
+		found = append(found, fmt.Sprintf("I2: data is destroyed that the member retains (%q)", policy))
 	}
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
-		found = append(found, "I2: data are destroyed of a living root")
+		found = append(found, "I2: data is destroyed of a living root")
 	}
 	return found
 }
@@ -133,7 +133,7 @@ func (m *Model) unsettled(w world) []string {
 	return append(found, m.leftInMember(w)...)
 }
 
-// living are the roots whose data are there.
+// living are the roots whose data still exists.
 func (w *world) living() []uint8 {
 	var found []uint8
 	for n, there := range w.data {
@@ -159,7 +159,7 @@ func (m *Model) leftInMember(w world) []string {
 		case host != nil:
 		case c == nil:
 			if there && !w.theirs && !w.kept {
-				found = append(found, "I1: data are left that nobody knows of")
+				found = append(found, "I1: data is left that nobody knows of")
 			}
 		default:
 			found = append(found, m.orphan(w, c, there)...)
@@ -172,13 +172,13 @@ func (m *Model) leftInMember(w world) []string {
 func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there bool) []string {
 	var found []string
 	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
-		found = append(found, "I1: data are left that nobody counts")
+		found = append(found, "I1: data is left that nobody counts")
 	}
 	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) {
 		found = append(found, "I1: an orphan is not held")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {
-		found = append(found, "I1: data are left that both classes delete")
+		found = append(found, "I1: data is left that both classes delete")
 	}
 	return found
 }

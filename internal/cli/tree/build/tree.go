@@ -187,7 +187,7 @@ func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 		}
 	}
 	if hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		n.Details = append(n.Details, "its data are kept: clear spec.claimRef to let another claim have them")
+		n.Details = append(n.Details, "its data is kept: clear spec.claimRef to let another claim use it")
 	}
 	if id := f.MemberOf(c); id != "" {
 		n.Children = append(n.Children, f.memberNode(id, c))
