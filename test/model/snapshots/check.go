@@ -27,7 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Model is what all worlds of a check have in common.
+// Model has what all worlds of a check have in common.
 type Model struct {
 	bound   uint8
 	objects *objects
@@ -35,7 +35,7 @@ type Model struct {
 	taken   map[stepKey][]step
 }
 
-// New makes a model in which at most so many disruptions lie on the way to a world.
+// New returns a model in which each path has at most this many disruptions.
 func New(ctx context.Context, disruptions uint8) (*Model, error) {
 	m := &Model{
 		bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
@@ -43,12 +43,12 @@ func New(ctx context.Context, disruptions uint8) (*Model, error) {
 	return m, index.SetupSnapshots(ctx, m)
 }
 
-// run is one reconcile, in a world that its first write changes.
+// run is one reconcile in a world. Its first write changes the world.
 type run struct {
 	world      world
 	wrote      string
 	slot       int
-	status     bool // the object's status alone
+	status     bool // the write was to the status
 	violations []string
 	exhausted  bool
 	now        time.Time
@@ -58,10 +58,10 @@ func (r *run) Now() time.Time { return r.now }
 
 func (r *run) Since(t time.Time) time.Duration { return r.now.Sub(t) }
 
-// Eventf is told of events, which nothing depends on.
+// Eventf ignores events, because nothing depends on them.
 func (*run) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// guard of a world in which the fence is held.
+// guard is the guard of a world in which the fence is held.
 type guard struct{ suspended bool }
 
 func (guard) Held() error { return nil }
@@ -75,7 +75,7 @@ func (g guard) MayDestroy() error {
 
 func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
 
-// step is what a reconcile came to, if that is anything.
+// step is the result of a reconcile.
 type step struct {
 	controller string
 	wrote      string
@@ -88,7 +88,7 @@ type step struct {
 	exhausted  bool
 }
 
-// stepKey is all that the steps in a world depend on.
+// stepKey has all inputs of the steps in a world.
 type stepKey struct {
 	seen, live       state
 	of               [leaves]uint8
@@ -98,7 +98,7 @@ type stepKey struct {
 	theirs, givenUp  bool
 }
 
-// steps of all controllers in a world.
+// steps returns the steps of all controllers in a world.
 func (m *Model) steps(ctx context.Context, w world) []step {
 	key := stepKey{w.seen(), w.state, w.of, w.made, w.suspended, w.hostPolicy, w.leafPolicy, w.theirs, w.givenUp}
 	if known, ok := m.taken[key]; ok {
@@ -117,7 +117,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile of a process that has just been started.
+// step runs one reconcile of a process that has just started.
 func (m *Model) step(ctx context.Context, w world, controller, name string) (s step) {
 	r := &run{world: w, now: deleted.Time}
 	seen := w.seen()
@@ -148,7 +148,7 @@ func (m *Model) step(ctx context.Context, w world, controller, name string) (s s
 	return s
 }
 
-// reconciler is one of the controllers, with nothing in its memory.
+// reconciler returns one of the controllers, without any memory.
 func (m *Model) reconciler(controller string, r *run, cached, live func(side) reader) (reconcile.Reconciler, error) {
 	host := route.NewOptional()
 	host.Serve(cached(hostSide))
@@ -179,32 +179,32 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 
 // Result of a check.
 type Result struct {
-	// Worlds that were visited, and Ends among them, in which nothing moves.
+	// Worlds is the number of visited worlds, and Ends that of worlds in which nothing moves.
 	Worlds, Ends int
-	// ByController is how many steps each took.
+	// ByController counts the steps of each controller.
 	ByController map[string]int
-	// Findings by what is wrong.
+	// Findings by description.
 	Findings map[string]*Finding
 }
 
-// Finding is something that is wrong, in so many worlds, and how the first was reached.
+// Finding is a defect, with the number of worlds that show it and the path to the first.
 type Finding struct {
 	Worlds int
 	Trace  string
 }
 
-// search is a breadth-first visit of all worlds.
+// search is a breadth-first search of all worlds.
 type search struct {
 	model  *Model
 	ids    map[world]int
 	worlds []world
-	from   []int    // the world that each was reached from first
+	from   []int    // the world from which each was first reached
 	by     []string // by which move
 	result Result
 }
 
-// Check visits all worlds within the bounds that begin with a VolumeSnapshot of a class; the
-// member's class has a policy of its own.
+// Check visits all worlds within the bounds that begin with a VolumeSnapshot, and reports what is
+// wrong in them. host and leaf are the policies of the two classes.
 func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
 	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
 	w := world{hostPolicy: host, leafPolicy: leaf, budget: m.bound, made: 1}
@@ -225,13 +225,13 @@ func (s *search) visit(w world, from int, by string) {
 	s.worlds, s.from, s.by = append(s.worlds, w), append(s.from, from), append(s.by, by)
 }
 
-// written is the part of an object that a step wrote to.
+// written identifies the part of an object that a step wrote.
 type written struct {
 	slot   int
 	status bool
 }
 
-// expand a world: all its moves.
+// expand makes all moves from a world.
 func (s *search) expand(ctx context.Context, at int) {
 	m, w := s.model, s.worlds[at]
 	steps := m.steps(ctx, w)
@@ -250,7 +250,7 @@ func (s *search) expand(ctx context.Context, at int) {
 	}
 }
 
-// ours are the steps of Xylem's controllers in a world.
+// ours makes the steps of Xylem's controllers in a world.
 func (s *search) ours(at int, steps []step) {
 	w := s.worlds[at]
 	writers := map[written]string{}
@@ -273,23 +273,23 @@ func (s *search) ours(at int, steps []step) {
 	}
 }
 
-// ended: nothing moves in a world.
+// ended checks a world in which nothing moves.
 func (s *search) ended(at int, steps []step) {
 	told := s.model.told(s.worlds[at])
 	for _, step := range steps {
 		if step.err != "" {
 			told = true
-			s.find(at, "nothing moves, but for an error of "+step.controller+": "+step.err, "")
+			s.find(at, "nothing moves, except for an error of "+step.controller+": "+step.err, "")
 		}
 	}
 	for _, what := range s.model.unsettled(s.worlds[at]) {
 		if strings.HasPrefix(what, "I1") || !told {
-			s.find(at, what+"; nothing moves, and nobody is told (I6)", "")
+			s.find(at, what+"; nothing moves, and nothing is reported (I6)", "")
 		}
 	}
 }
 
-// told reports whether a content of the host says that something is wrong.
+// told reports whether a host content reports a problem.
 func (m *Model) told(w world) bool {
 	return slices.ContainsFunc([]int{content, content + 1}, func(slot int) bool {
 		c := m.content(w.state, slot)

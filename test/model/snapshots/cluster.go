@@ -36,13 +36,13 @@ const (
 	driver       = "disk.example.com"
 )
 
-// here is the member of the model.
+// here is the model's member.
 var here = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 
-// errKilled ends a reconcile at the write that follows its first.
+// errKilled ends a reconcile at its second write.
 var errKilled = errors.New("the process was killed")
 
-// side is which cluster a reader or a writer is of.
+// side is the cluster of a reader or writer.
 type side int
 
 const (
@@ -72,11 +72,11 @@ func fixed(s side) []client.Object {
 	return []client.Object{class, onMember, volume}
 }
 
-// fixedOf both sides; they are not to be changed.
+// fixedOf has those of both sides. Do not modify them.
 var fixedOf = [2][]client.Object{fixed(hostSide), fixed(memberSide)}
 
-// reader of a cluster: of its cache, or live. It embeds a cache for the sake of its type; of
-// that, only Get and List are there.
+// reader reads a cluster from its cache, or live. It embeds cache.Cache only for its type, and
+// implements Get and List.
 type reader struct {
 	cache.Cache
 	model *Model
@@ -84,7 +84,7 @@ type reader struct {
 	state func() state
 }
 
-// objects of a type.
+// objects returns the objects of a type.
 func (r reader) objects(like any) []client.Object {
 	var found []client.Object
 	from, to := root, leaf
@@ -134,7 +134,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, found)
 }
 
-// matches reports whether an object has the value in an index, or field, that a list asks for.
+// matches reports whether an object has the index or field value that a list selects.
 func (m *Model) matches(obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -157,13 +157,13 @@ func (m *Model) matches(obj client.Object, options client.ListOptions) bool {
 	return true
 }
 
-// IndexField notes an index of the caches.
+// IndexField records an index of the caches.
 func (m *Model) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	m.indexes[fmt.Sprintf("%T %s", obj, field)] = extract
 	return nil
 }
 
-// registration of the member, which is connected.
+// registration returns that of the member, which is connected.
 func registration() *v1alpha1.ClusterRegistration {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration}}
 	cr.Status.ClusterID = here.ClusterID
@@ -171,8 +171,8 @@ func registration() *v1alpha1.ClusterRegistration {
 	return cr
 }
 
-// writer is an API server as far as Xylem writes to it. The first write that changes the world is
-// made, and any other fails.
+// writer is an API server. It executes the first write that changes the world, and fails all
+// later ones.
 type writer struct {
 	client.Client
 	reader
@@ -200,7 +200,7 @@ func (s statusWriter) Patch(ctx context.Context, obj client.Object, patch client
 	return s.writer.Patch(ctx, obj, patch)
 }
 
-// slot is where the world has an object, by its name; -1 if it has no room for it.
+// slot returns the index of an object in the world, or -1 if the world does not model it.
 func (w writer) slot(obj client.Object) int {
 	from, to := root, leaf
 	if w.side == memberSide {
@@ -215,7 +215,7 @@ func (w writer) slot(obj client.Object) int {
 	return -1
 }
 
-// unrecorded are objects of which the world keeps no state.
+// unrecorded is an object that the world does not model.
 func unrecorded(obj client.Object) bool {
 	_, lease := obj.(*coordinationv1.Lease)
 	return lease
@@ -269,7 +269,7 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if err := json.Unmarshal(document, after); err != nil {
 		return err
 	}
-	// Each of the two resources ignores what is the other's.
+	// A write to the status resource ignores the spec, and vice versa.
 	if was, is := as[*snapshotv1.VolumeSnapshotContent](before), as[*snapshotv1.VolumeSnapshotContent](after); w.status {
 		status := is.Status
 		*is = *was.DeepCopy()
@@ -293,7 +293,7 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	return w.write("delete", slot, before, after)
 }
 
-// checked is the object that is to be written to, if it is as the preconditions say.
+// checked returns the object to write to, if the preconditions hold.
 func (w writer) checked(slot int, obj client.Object, want metav1.Preconditions) (client.Object, error) {
 	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot < 0 || w.run.world.state[slot] == 0 {
@@ -306,7 +306,7 @@ func (w writer) checked(slot int, obj client.Object, want metav1.Preconditions) 
 	return there, nil
 }
 
-// write an object, if this is the first write that changes anything.
+// write executes a write if it is the first that changes anything.
 func (w writer) write(verb string, slot int, before, after client.Object) error {
 	if before != nil && equality.Semantic.DeepEqual(before, after) {
 		return nil

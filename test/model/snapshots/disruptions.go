@@ -13,8 +13,8 @@ import (
 // strangers is the handle of a snapshot that has nothing to do with Xylem.
 const strangers = "snapshot-of-a-stranger"
 
-// disruptions are what users and admins do, and what happens to clusters and caches. What ends one
-// costs nothing.
+// disruptions returns what users and admins do, and what happens to clusters and caches. Moves
+// that end a disruption do not count as one.
 func (m *Model) disruptions(w world) []move {
 	ms := &moves{model: m, from: w}
 	if w.lagging != none {
@@ -140,7 +140,7 @@ func (ms *moves) ofClusters() {
 			ms.add("the "+name+" is restored", func(w *world) {
 				copy(w.state[from:to], w.backup[from:to])
 				w.backup, w.backedUp, w.suspended, w.theirs = state{}, neither, cluster, true
-				w.lagging, w.stale = none, state{} // its process begins anew
+				w.lagging, w.stale = none, state{} // its process restarts
 			})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// numberOf a root by its UID, from 1; 0: it is none.
+// numberOf returns the number of a root with this UID, counted from 1, or 0 if there is none.
 func numberOf(uid types.UID) uint8 {
 	for n := range roots {
 		if rootUID(n) == uid {
@@ -24,7 +24,7 @@ func numberOf(uid types.UID) uint8 {
 	return 0
 }
 
-// violations of the invariants by a write, in the world before it.
+// violations returns the invariants that a write violates. w is the world before the write.
 func (m *Model) violations(w world, slot int, before, after client.Object) []string {
 	switch {
 	case before == nil:
@@ -40,21 +40,22 @@ func (m *Model) violations(w world, slot int, before, after client.Object) []str
 	return nil
 }
 
-// leafMade: a leaf is made for a root once, and only where it is recorded first.
+// leafMade checks that Xylem creates only one leaf for a root, and only after recording the
+// placement.
 func (m *Model) leafMade(w world, made client.Object) []string {
 	origin, _ := mirror.OriginIn(here.HostID, made)
 	number := numberOf(origin.UID)
 	host := m.contentOfRoot(w, number)
 	switch {
 	case number == 0 || host == nil || mirrorsnapshot.PlacedIn(host) != here.ClusterID:
-		return []string{"I3: a leaf is made for a root whose content is not placed here"}
+		return []string{"I3: a leaf is created for a root whose content is not placed here"}
 	case slices.Contains(w.of[:], number) && !w.theirs && !w.givenUp:
-		return []string{"I3: a second leaf is made for one root"}
+		return []string{"I3: a second leaf is created for one root"}
 	}
 	return nil
 }
 
-// contentOfRoot is the host's content of a root; nil if there is none.
+// contentOfRoot returns the host content of a root, or nil.
 func (m *Model) contentOfRoot(w world, number uint8) *snapshotv1.VolumeSnapshotContent {
 	if number == 0 {
 		return nil
@@ -62,15 +63,16 @@ func (m *Model) contentOfRoot(w world, number uint8) *snapshotv1.VolumeSnapshotC
 	return m.content(w.state, content+int(number)-1)
 }
 
-// leafDeleted: its content goes with it, if that is at Delete.
+// leafDeleted checks the deletion of a leaf. If its content has policy Delete, the data is
+// destroyed too.
 func (m *Model) leafDeleted(w world, was client.Object) []string {
 	n := slices.IndexFunc([]int{0, 1, 2}, func(n int) bool { return leafUID(n) == was.GetUID() })
 	if n < 0 {
-		return []string{"a leaf is deleted that is none"}
+		return []string{"the deleted object is not a leaf"}
 	}
 	root := m.snapshot(w.state, root)
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
-		return []string{"I2: the leaf of a living root is deleted"}
+		return []string{"I2: the leaf of an existing root is deleted"}
 	}
 	if c := m.content(w.state, leafContent+n); c != nil && !mirrorsnapshot.Retained(c) {
 		return m.destroyed(w, n)
@@ -78,7 +80,7 @@ func (m *Model) leafDeleted(w world, was client.Object) []string {
 	return nil
 }
 
-// destroyed says why the data of a leaf content are not to be destroyed: I2.
+// destroyed returns why the data of a leaf content must not be destroyed (I2).
 func (m *Model) destroyed(w world, n int) []string {
 	c, host, root := m.content(w.state, leafContent+n), m.contentOfRoot(w, w.of[n]), m.snapshot(w.state, root)
 	if c == nil {
@@ -90,26 +92,26 @@ func (m *Model) destroyed(w world, n int) []string {
 	}
 	switch {
 	case host == nil:
-		found = append(found, "I2: data is destroyed of which the host has no content")
+		found = append(found, "I2: data is destroyed although the host has no content for it")
 	case host.DeletionTimestamp == nil:
-		found = append(found, "I2: data is destroyed whose host content is not being deleted")
+		found = append(found, "I2: data is destroyed although its host content is not being deleted")
 	case host.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete:
-		found = append(found, "I2: data is destroyed that the host retains")
+		found = append(found, "I2: data is destroyed although the host retains it")
 	case mirrorsnapshot.Abandoned(host):
 		found = append(found, "I2: data are destroyed that were abandoned")
 	case mirrorsnapshot.HandleOf(c) == strangers:
 		found = append(found, "I8: a stranger's data are destroyed")
 	}
 	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
-		found = append(found, fmt.Sprintf("I2: data is destroyed that the member retains (%q)", policy))
+		found = append(found, fmt.Sprintf("I2: data is destroyed although the member retains it (%q)", policy))
 	}
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
-		found = append(found, "I2: data is destroyed of a living root")
+		found = append(found, "I2: data of an existing root is destroyed")
 	}
 	return found
 }
 
-// unsettled is what is not as it should be in a world in which nothing moves.
+// unsettled returns what is wrong in a world in which nothing moves.
 func (m *Model) unsettled(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, root); s != nil {
@@ -120,12 +122,13 @@ func (m *Model) unsettled(w world) []string {
 		case host == nil, host.Status == nil, !ptr.Deref(host.Status.ReadyToUse, false), !ready(s):
 			found = append(found, "the VolumeSnapshot is not ready")
 		case !slices.Contains(w.living(), numberOf(s.UID)) && !w.theirs:
-			found = append(found, "the VolumeSnapshot is ready, and there are no data")
+			found = append(found, "the VolumeSnapshot is ready, but its data does not exist")
 		}
 	}
 	for n := range roots {
 		c, s := m.content(w.state, content+n), m.snapshot(w.state, root)
-		// The snapshot-controller's own deletion waits for the VolumeSnapshot's, too.
+		// If somebody deletes the content, the snapshot-controller waits for the VolumeSnapshot's
+		// deletion.
 		if lives := s != nil && s.UID == rootUID(n) && s.DeletionTimestamp == nil; c != nil && c.DeletionTimestamp != nil && !lives {
 			found = append(found, "a host content is not deleted")
 		}
@@ -133,7 +136,7 @@ func (m *Model) unsettled(w world) []string {
 	return append(found, m.leftInMember(w)...)
 }
 
-// living are the roots whose data still exists.
+// living returns the roots whose data exists.
 func (w *world) living() []uint8 {
 	var found []uint8
 	for n, there := range w.data {
@@ -144,7 +147,7 @@ func (w *world) living() []uint8 {
 	return found
 }
 
-// leftInMember is what is left there of roots that have ended, and data that nobody can count.
+// leftInMember returns leftovers of roots that have ended, and data that nobody can count.
 func (m *Model) leftInMember(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, leaf); s != nil {
@@ -159,7 +162,7 @@ func (m *Model) leftInMember(w world) []string {
 		case host != nil:
 		case c == nil:
 			if there && !w.theirs && !w.kept {
-				found = append(found, "I1: data is left that nobody knows of")
+				found = append(found, "I1: unrecorded data is left")
 			}
 		default:
 			found = append(found, m.orphan(w, c, there)...)
@@ -168,17 +171,17 @@ func (m *Model) leftInMember(w world) []string {
 	return found
 }
 
-// orphan is what is wrong with a leaf content that no content of the host represents.
+// orphan returns what is wrong with a leaf content that no host content represents.
 func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there bool) []string {
 	var found []string
 	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
-		found = append(found, "I1: data is left that nobody counts")
+		found = append(found, "I1: data is left without a stamp, so it cannot be counted")
 	}
 	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) {
-		found = append(found, "I1: an orphan is not held")
+		found = append(found, "I1: an orphan does not have policy Retain")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {
-		found = append(found, "I1: data is left that both classes delete")
+		found = append(found, "I1: data is left although both classes delete it")
 	}
 	return found
 }

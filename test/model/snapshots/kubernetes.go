@@ -12,17 +12,17 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// finalizerSnapshot stands for those that a snapshot-controller puts on a VolumeSnapshot before it
-// creates the content.
+// finalizerSnapshot represents all finalizers that a snapshot-controller adds to a VolumeSnapshot
+// before it creates the content.
 const finalizerSnapshot = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
 
-// move of somebody else than Xylem.
+// move is a transition that Xylem does not cause.
 type move struct {
 	name string
 	to   world
 }
 
-// moves gathers those that there are.
+// moves collects those that change a world.
 type moves struct {
 	model *Model
 	from  world
@@ -38,7 +38,7 @@ func (ms *moves) add(name string, do func(*world)) {
 	}
 }
 
-// newSnapshot is a VolumeSnapshot as a user creates it.
+// newSnapshot returns a VolumeSnapshot as a user creates it.
 func newSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: snapshotName, UID: uid, CreationTimestamp: made, Finalizers: []string{finalizerSnapshot}},
@@ -48,7 +48,7 @@ func newSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
 	}
 }
 
-// kubernetes are the moves of the controllers of both clusters.
+// kubernetes returns the moves of the controllers of both clusters.
 func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
 	ms.controller("host", root, content, roots, w.hostPolicy.of())
@@ -59,7 +59,7 @@ func (m *Model) kubernetes(w world) []move {
 	return ms.all
 }
 
-// controller is the snapshot-controller of a cluster.
+// controller makes the moves of a cluster's snapshot-controller.
 func (ms *moves) controller(where string, at, contents, many int, policy snapshotv1.DeletionPolicy) {
 	m, snapshot := ms.model, ms.model.snapshot(ms.from.state, at)
 	if snapshot == nil {
@@ -89,7 +89,7 @@ func (ms *moves) controller(where string, at, contents, many int, policy snapsho
 			})
 		})
 	case ready(snapshot):
-		// It looks at the content's status no more.
+		// It no longer reads the content's status.
 	case bound == nil:
 		ms.add("the "+where+"'s snapshot-controller creates the content", func(w *world) {
 			w.state[slot] = m.objects.keep(newContent(m, w, snapshot, at == root, policy))
@@ -105,7 +105,7 @@ func (ms *moves) controller(where string, at, contents, many int, policy snapsho
 	}
 }
 
-// ends a VolumeSnapshot that is being deleted.
+// ends makes the moves for a VolumeSnapshot that is being deleted.
 func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapshotContent) {
 	m := ms.model
 	switch {
@@ -130,7 +130,7 @@ func ready(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return snapshot.Status != nil && snapshot.Status.BoundVolumeSnapshotContentName != nil && ptr.Deref(snapshot.Status.ReadyToUse, false)
 }
 
-// statusOf a VolumeSnapshot by its content.
+// statusOf returns the status of a VolumeSnapshot, from its content.
 func statusOf(c *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotStatus {
 	status := &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To(c.Name), ReadyToUse: ptr.To(false)}
 	if c.Status != nil {
@@ -155,7 +155,7 @@ func newContent(m *Model, w *world, snapshot *snapshotv1.VolumeSnapshot, host bo
 	return c
 }
 
-// hostHandle is that of the host's volume.
+// hostHandle is the handle of the host's volume.
 var hostHandle = func() string {
 	for _, obj := range fixedOf[hostSide] {
 		if pv, ok := obj.(*corev1.PersistentVolume); ok {
@@ -165,7 +165,7 @@ var hostHandle = func() string {
 	panic("the host has no volume")
 }()
 
-// sidecar is the member's csi-snapshotter and its driver, for one leaf content.
+// sidecar makes the moves of the member's csi-snapshotter and its driver for one leaf content.
 func (ms *moves) sidecar(n int) {
 	m, slot := ms.model, leafContent+n
 	c := m.content(ms.from.state, slot)
@@ -188,7 +188,7 @@ func (ms *moves) sidecar(n int) {
 	ms.takes(n, c)
 }
 
-// takes is what the csi-snapshotter and the driver do until the snapshot is ready.
+// takes makes the moves of the csi-snapshotter and the driver until the snapshot is ready.
 func (ms *moves) takes(n int, c *snapshotv1.VolumeSnapshotContent) {
 	m, slot := ms.model, leafContent+n
 	switch being := metav1.HasAnnotation(c.ObjectMeta, mirrorsnapshot.AnnBeingCreated); {

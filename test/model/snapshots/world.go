@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// roots is how many VolumeSnapshots of the name there are, one after another; leaves the same
-	// in the member.
+	// roots is the number of successive VolumeSnapshots with the same name in the host; leaves is
+	// that in the member.
 	roots  = 2
 	leaves = 3
 )
 
-// Slots of objects: of the host the VolumeSnapshot and the content of each root, and of the member
-// the same of each leaf.
+// Slots of objects: in the host, the VolumeSnapshot and the content of each root; in the member,
+// the same for each leaf.
 const (
 	root = iota
 	content
@@ -34,7 +34,7 @@ const (
 	slots       = leafContent + leaves
 )
 
-// kind of objects whose cache does not follow.
+// kind is the kind of object whose cache lags.
 type kind uint8
 
 const (
@@ -49,7 +49,7 @@ func (k kind) String() string {
 	return [...]string{"", " (its cache of VolumeSnapshots lags)", " (its cache of host contents lags)", " (its cache of leaf VolumeSnapshots lags)", " (its cache of leaf contents lags)"}[k]
 }
 
-// of are the slots of a kind.
+// of returns the range of a kind's slots.
 func (k kind) of() (from, to int) {
 	switch k {
 	case rootSnapshots:
@@ -68,7 +68,7 @@ func (k kind) of() (from, to int) {
 func rootUID(n int) types.UID { return types.UID("r" + strconv.Itoa(n+1)) }
 func leafUID(n int) types.UID { return types.UID("l" + strconv.Itoa(n+1)) }
 
-// nameOf the object in a slot.
+// nameOf returns the name of the object in a slot.
 func nameOf(slot int) string {
 	switch {
 	case slot == root, slot == leaf:
@@ -79,7 +79,7 @@ func nameOf(slot int) string {
 	return mirrorsnapshot.ContentName(leafUID(slot - leafContent))
 }
 
-// restoredCluster whose restore waits for an admin's confirmation.
+// restoredCluster is a cluster whose restore an admin has yet to confirm.
 type restoredCluster uint8
 
 const (
@@ -88,12 +88,12 @@ const (
 	theHost
 )
 
-// id of an object in its state, which is its resourceVersion as well; 0 is no object.
+// id identifies an object in a certain state. It is also the resourceVersion. 0 means no object.
 type id int32
 
 type state [slots]id
 
-// policy of a class.
+// policy is that of a class.
 type policy uint8
 
 const (
@@ -107,21 +107,21 @@ func (p policy) of() snapshotv1.DeletionPolicy {
 	return [...]snapshotv1.DeletionPolicy{snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain}[p]
 }
 
-// world is all that there is. It is comparable: two worlds that are equal are one.
+// world is a state of the model. It is comparable, so that equal worlds are visited once.
 type world struct {
 	state
 	hostPolicy, leafPolicy policy // of the classes
-	// data are there of a leaf content.
+	// data reports whether the data of each leaf content exists.
 	data [leaves]bool
-	// of is the root of each leaf, from 1; 0: there was no such leaf.
+	// of is the root of each leaf, counted from 1, or 0 if the leaf never existed.
 	of [leaves]uint8
-	// made is how many roots there were.
+	// made is the number of roots created so far.
 	made uint8
-	// theirs: an admin of the member deleted something, or a cluster was restored: what is
-	// forgotten is no leak of Xylem's, and what is lost not its loss.
+	// theirs: a member's admin deleted something, or a cluster was restored. Later leaks and
+	// losses are not Xylem's fault.
 	theirs bool
-	// givenUp: an admin of the host abandoned a snapshot, or took its content away; kept: set a
-	// content to Retain.
+	// givenUp: an admin of the host abandoned a snapshot, or removed its content. kept: an admin
+	// set a content to Retain.
 	givenUp, kept bool
 
 	suspended restoredCluster
@@ -129,12 +129,12 @@ type world struct {
 	backedUp  restoredCluster
 
 	lagging kind
-	stale   state // what the cache of that kind shows, nothing else
+	stale   state // what that cache shows
 
-	budget uint8 // disruptions still to come
+	budget uint8 // remaining disruptions
 }
 
-// seen is what the caches show.
+// seen returns what the caches show.
 func (w *world) seen() state {
 	s := w.state
 	from, to := w.lagging.of()
@@ -142,17 +142,18 @@ func (w *world) seen() state {
 	return s
 }
 
-// objects are all that were ever made, by id. They are not changed any more.
+// objects has all objects that were ever created, by id. They never change.
 type objects struct {
 	mu  sync.RWMutex
 	ids map[string]id
 	all []client.Object
 }
 
-// keep an object, which its caller leaves alone from now on; nil is 0.
+// keep stores an object and returns its id, or 0 for nil. The caller must not modify the object
+// afterwards.
 func (o *objects) keep(obj client.Object) id {
 	obj.SetResourceVersion("")
-	bytes, err := json.Marshal(obj) // maps are in the order of their keys
+	bytes, err := json.Marshal(obj) // Marshal sorts map keys
 	if err != nil {
 		panic(err)
 	}
@@ -169,7 +170,7 @@ func (o *objects) keep(obj client.Object) id {
 	return made
 }
 
-// object of an id; nil for 0. It is not to be changed.
+// object returns the object of an id, or nil for 0. Do not modify it.
 func (o *objects) object(i id) client.Object {
 	if i == 0 {
 		return nil
@@ -179,19 +180,20 @@ func (o *objects) object(i id) client.Object {
 	return o.all[i-1]
 }
 
-// snapshot of a slot; nil if there is none.
+// snapshot returns the VolumeSnapshot in a slot, or nil.
 func (m *Model) snapshot(s state, slot int) *snapshotv1.VolumeSnapshot {
 	snapshot, _ := m.objects.object(s[slot]).(*snapshotv1.VolumeSnapshot)
 	return snapshot
 }
 
-// content of a slot; nil if there is none.
+// content returns the content in a slot, or nil.
 func (m *Model) content(s state, slot int) *snapshotv1.VolumeSnapshotContent {
 	content, _ := m.objects.object(s[slot]).(*snapshotv1.VolumeSnapshotContent)
 	return content
 }
 
-// left is the id of an object that was written to; 0 if it was deleted and nothing holds it.
+// left returns the id of an object after a write. It is 0 if the object is being deleted and has
+// no finalizers.
 func (m *Model) left(obj client.Object) id {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return 0
@@ -199,7 +201,7 @@ func (m *Model) left(obj client.Object) id {
 	return m.objects.keep(obj)
 }
 
-// change makes a change to the object in a slot.
+// change changes the object in a slot.
 func change[T client.Object](m *Model, w *world, slot int, do func(T)) {
 	obj := as[T](m.objects.object(w.state[slot]).DeepCopyObject())
 	do(obj)
@@ -212,7 +214,7 @@ func delet(obj client.Object) {
 	}
 }
 
-// unusedUID is one that no object of a world, its backup or its caches has.
+// unusedUID returns a UID that no object of a world, its backup or its caches has.
 func (m *Model) unusedUID(w *world, prefix string) types.UID {
 	var used []types.UID
 	for _, s := range []state{w.state, w.backup, w.stale} {
@@ -232,7 +234,7 @@ func (m *Model) unusedUID(w *world, prefix string) types.UID {
 	}
 }
 
-// describe a world for a reader of a trace.
+// describe returns a world's description for a trace.
 func (m *Model) describe(w world) string {
 	var parts []string
 	for slot, i := range w.state {
@@ -265,7 +267,7 @@ var (
 	deleted = metav1.NewTime(made.Add(time.Hour))
 )
 
-// as is a value of a type that it is known to have.
+// as asserts that a value has a type.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {
