@@ -1,5 +1,4 @@
-// Command fault injects faults into Xylem at its writes, one at each, and judges
-// what comes of it. See README.md.
+// Command fault injects faults at each of Xylem's writes and judges the result. See README.md.
 package main
 
 import (
@@ -33,12 +32,12 @@ const usage = `go run ./test/fault COMMAND [flags]
   mutants    defects that are put into the manager, each of which an oracle has to find
   points     the writes of each scenario, as a run without faults makes them`
 
-// downtime is long enough for others to get on without the manager.
+// downtime is long enough for other controllers to continue without the manager.
 const downtime = 300 * time.Millisecond
 
 var errUsage = errors.New(usage)
 
-// command is what the flags say.
+// command has the values of the flags.
 type command struct {
 	engine.Options
 	scenarios []scenario.Scenario
@@ -122,7 +121,7 @@ func parse(name string, args []string) (*command, error) {
 	case name == "random":
 		c.limit = 10 * time.Minute
 	case name == "enumerate":
-		c.limit = 55 * time.Minute // it is to fit in an hour, whatever the machine
+		c.limit = 55 * time.Minute // it must fit into an hour on any machine
 	}
 	c.scenarios = scenario.All()
 	if *names == "" {
@@ -141,7 +140,7 @@ func parse(name string, args []string) (*command, error) {
 
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// run makes the reference runs, and then those that the command is about.
+// run executes the reference runs, and then the command's runs.
 func (c *command) run(ctx context.Context, name string) (err error) {
 	if name == "slice" {
 		c.scenarios = slices.DeleteFunc(c.scenarios, func(s scenario.Scenario) bool { return !s.Core })
@@ -154,11 +153,11 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	built := commit() // of what the manager was built from, whatever comes to the tree meanwhile
+	built := commit() // of the sources from which the manager was built, even if the tree changes meanwhile
 	say("%s: seed %d, commit %s, %d rigs, %d scenarios", name, c.Seed, built, c.Rigs, len(c.scenarios))
 	report := engine.NewReport(c.dumps, say)
 	began := time.Now()
-	// References first, and on the same rigs then what follows from them.
+	// References first, then the runs that depend on them, on the same rigs.
 	specs := func(yield func(engine.Spec) bool) {
 		for spec := range e.WithReferences(ctx, c.scenarios, func() iter.Seq[engine.Spec] { return c.specs(e, name) }) {
 			if c.limit > 0 && time.Since(began) > c.limit {
@@ -171,7 +170,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 		}
 	}
 	failed := e.Specs(ctx, specs, report.Add)
-	// Also of a command that was interrupted: what was run was run.
+	// Report an interrupted command, too.
 	if name == "points" {
 		for _, sc := range c.scenarios {
 			say("%s", sc.Name)
@@ -190,7 +189,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 	return errors.Join(failed, ctx.Err())
 }
 
-// specs are the runs of a command, once there are references.
+// specs returns the runs of a command, given the references.
 func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	switch name {
 	case "enumerate":

@@ -19,11 +19,11 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// mutantPatience is how long a mutant may take to come to its end: less than
-// what is sound may, since many a mutant never comes to it.
+// mutantPatience is how long a mutant may take to settle. It is shorter than the normal patience,
+// because many mutants never settle.
 const mutantPatience = 45 * time.Second
 
-// verdict on a mutant.
+// verdict is the result for a mutant.
 type verdict struct {
 	mutation.Mutation
 	found  []string // invariant and oracle of each violation
@@ -31,9 +31,8 @@ type verdict struct {
 	caught bool
 }
 
-// mutants builds each mutant, runs the scenario that is to show it, and checks
-// that an oracle says so. What is sound is run first, for comparison, and must be
-// found sound.
+// mutants builds each mutant, runs its scenario, and checks that an oracle reports a violation.
+// First, the same runs with the real manager must pass.
 func (c *command) mutants(ctx context.Context, only string) error {
 	chosen := slices.DeleteFunc(mutation.All(), func(m mutation.Mutation) bool {
 		return only != "" && !slices.Contains(strings.Split(only, ","), m.Name)
@@ -70,8 +69,8 @@ func (c *command) mutants(ctx context.Context, only string) error {
 	return nil
 }
 
-// sound makes the reference runs of the mutants' scenarios, with the faults that
-// show them: a fault that finds something in what is sound shows nothing.
+// sound executes the reference runs of the mutants' scenarios, and runs with the mutants' faults.
+// A fault that finds something in the real manager proves nothing about the mutant.
 func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[string]*engine.Reference, error) {
 	e, err := engine.New(ctx, c.Options)
 	if err != nil {
@@ -123,8 +122,8 @@ func specOf(m mutation.Mutation) (engine.Spec, error) {
 	return spec, nil
 }
 
-// mutant builds and runs one, on a rig of its own. Builds are made one at a time:
-// each takes all there is of the machine.
+// mutant builds and runs a mutant on a rig of its own. Builds are serialized, because each uses
+// the whole machine.
 func (c *command) mutant(ctx context.Context, m mutation.Mutation, references map[string]*engine.Reference, building *sync.Mutex) (v verdict) {
 	v.Mutation = m
 	spec, err := specOf(m)

@@ -23,16 +23,16 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// bench is a rig with its canaries, on which one run after the other is made.
+// bench is a rig with its canaries. It executes one run after another.
 type bench struct {
 	*rig.Rig
 	canaries []canary
 	patience time.Duration
-	// panics of the manager that no run has been judged by yet.
+	// panics of the manager that no run has been judged by yet
 	panics []string
 }
 
-// panicked are the manager's panics since the last run was judged, recovered ones too.
+// panicked returns the manager's panics since the last run was judged, including recovered ones.
 func (b *bench) panicked() []string {
 	if err := b.Panics(); err != nil {
 		b.panics = append(b.panics, err.Error())
@@ -52,7 +52,7 @@ func newBench(ctx context.Context, o rig.Options, patience time.Duration) (*benc
 	return b, nil
 }
 
-// start is how things stood when a run began.
+// start is the state when a run began.
 type start struct {
 	at       time.Time
 	marks    map[string]controlplane.Mark
@@ -87,7 +87,7 @@ func (b *bench) begin(ctx context.Context) (*start, error) {
 	return s, err
 }
 
-// marks are the present ends of all audit logs.
+// marks returns the current ends of all audit logs.
 func (b *bench) marks(ctx context.Context) (map[string]controlplane.Mark, error) {
 	marks := map[string]controlplane.Mark{}
 	for _, c := range b.Clusters() {
@@ -100,7 +100,7 @@ func (b *bench) marks(ctx context.Context) (map[string]controlplane.Mark, error)
 	return marks, nil
 }
 
-// since are the requests of Xylem's own identities since the marks.
+// since returns the requests of Xylem's own identities since the marks.
 func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (map[string]controlplane.Requests, error) {
 	all := map[string]controlplane.Requests{}
 	for _, c := range b.Clusters() {
@@ -117,7 +117,7 @@ func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (
 	return all, nil
 }
 
-// evidence collects what a run has come to.
+// evidence collects the evidence of a run.
 func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (oracle.Evidence, error) {
 	e := oracle.Evidence{
 		Namespace: w.Namespace, Host: rig.Host, IDs: maps.Clone(b.IDs), Began: s.at, History: b.Witness.Seen(),
@@ -147,7 +147,7 @@ func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (orac
 	return e, err
 }
 
-// orphaned is what the registrations report, by member.
+// orphaned returns the volumes that the registrations report as orphaned, by member.
 func (b *bench) orphaned(ctx context.Context, volumes, snapshots map[string]int) error {
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := b.Host.API.List(ctx, &registrations); err != nil {
@@ -164,7 +164,7 @@ func (b *bench) orphaned(ctx context.Context, volumes, snapshots map[string]int)
 	return nil
 }
 
-// live are the claims, volumes, Pods, snapshots and their contents of all clusters.
+// live returns the claims, volumes, Pods, snapshots and contents of all clusters.
 func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	var all []oracle.Sighting
 	for _, c := range b.Clusters() {
@@ -189,12 +189,12 @@ func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	return all, nil
 }
 
-// publishedCA is a ConfigMap that Kubernetes puts into every namespace: it comes
-// and goes with that, and a member's namespace goes some time after the end.
+// publishedCA is a ConfigMap that Kubernetes creates in every namespace. In a member, the
+// namespace is deleted some time after the end.
 const publishedCA = "kube-root-ca.crt"
 
-// state is the normalised end: the namespace's objects in all clusters, and the
-// volumes and contents that were not there before.
+// state returns the normalized end state: the namespace's objects in all clusters, and the new
+// volumes and contents.
 func (b *bench) state(ctx context.Context, namespace string, s *start) ([]string, error) {
 	var objects []oracle.Object
 	for _, c := range b.Clusters() {

@@ -23,15 +23,15 @@ const (
 	anotherHost = "00000000-0000-4000-8000-000000000000"
 )
 
-// canary is an object that Xylem has nothing to do with.
+// canary is an object that does not concern Xylem.
 type canary struct {
 	cluster *harness.Cluster
 	object  client.Object
 }
 
-// makeCanaries makes, in every cluster, objects that are not Xylem's: some with
-// names that scenarios use, in members some with another host's stamp, and one
-// with this host's but for another object.
+// makeCanaries creates objects in every cluster that are not Xylem's. Some have names that
+// scenarios use. In members, some have another host's stamp, and one has this host's stamp for
+// another object.
 func makeCanaries(ctx context.Context, r *rig.Rig) ([]canary, error) {
 	var all []canary
 	for _, c := range r.Clusters() {
@@ -52,7 +52,7 @@ func makeCanaries(ctx context.Context, r *rig.Rig) ([]canary, error) {
 	return all, harness.Await(ctx, "the canaries' volumes", func(ctx context.Context) error { return atRest(ctx, all) })
 }
 
-// atRest: the PV controllers have written what they have to write to the volumes.
+// atRest waits until the PV controllers have finished with the volumes.
 func atRest(ctx context.Context, canaries []canary) error {
 	for _, c := range canaries {
 		pv, ok := c.object.(*corev1.PersistentVolume)
@@ -70,7 +70,7 @@ func atRest(ctx context.Context, canaries []canary) error {
 	return nil
 }
 
-// stamp is that of a host's leaf objects.
+// stamp returns the stamp of a host's leaf objects.
 func stamp(host string) func(*metav1.ObjectMeta) {
 	return func(m *metav1.ObjectMeta) {
 		m.Labels = map[string]string{v1alpha1.LabelHost: host, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
@@ -96,7 +96,7 @@ func foreign(pod, claim string, change func(*metav1.ObjectMeta)) []client.Object
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		// Gated, so that no scheduler ever writes to it.
+		// Gated, so that the scheduler never writes to it.
 		&corev1.Pod{ObjectMeta: meta(pod), Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/canary"}},
 			Containers:      []corev1.Container{{Name: "main", Image: "example/main"}},
@@ -125,7 +125,7 @@ func foreignVolume(name string, change func(*metav1.ObjectMeta)) client.Object {
 	return pv
 }
 
-// versions are the canaries' resource versions; "" of one that is not there.
+// versions returns the canaries' resource versions, or "" for a missing one.
 func versions(ctx context.Context, canaries []canary) ([]string, error) {
 	found := make([]string, 0, len(canaries))
 	for _, c := range canaries {

@@ -20,27 +20,26 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Options say how runs are made.
+// Options configures runs.
 type Options struct {
-	// Manager is the manager's binary; empty: it is built.
+	// Manager is the manager's binary. If it is empty, New builds it.
 	Manager string
-	// Rigs is how many run side by side; most of a run is waiting.
+	// Rigs is the number of concurrent rigs. A run mostly waits.
 	Rigs int
-	// Seed is what everything that is left to chance comes from.
+	// Seed is the seed of all random choices.
 	Seed uint64
-	// Downtime is how long the manager stays away after it was killed.
+	// Downtime is the time between the manager's death and its restart.
 	Downtime time.Duration
-	// Patience is how long a run may take to come to its end; 0: 150 s. What is
-	// known to fail need not be waited for as long.
+	// Patience is how long a run may take to settle; 0 means 150 s. A known failure needs less.
 	Patience time.Duration
-	// References are what scenarios came to with another manager, to compare with;
-	// those that are not given come from a run with this one.
+	// References are results with another manager, for comparison. For scenarios without one, the
+	// engine makes a reference run with this manager.
 	References map[string]*Reference
-	// Progress receives lines about what takes time; nil: nobody does.
+	// Progress receives progress messages. It may be nil.
 	Progress func(format string, args ...any)
 }
 
-// Engine makes runs. Close it after use.
+// Engine executes runs. Close it after use.
 type Engine struct {
 	options Options
 	temp    string
@@ -48,10 +47,10 @@ type Engine struct {
 
 	mu         sync.Mutex
 	references map[string]*Reference
-	referred   map[string]bool // its run has ended, one way or another
+	referred   map[string]bool // closed when the run has ended
 }
 
-// New builds the manager, unless it was given.
+// New returns an engine. It builds the manager unless its binary is given.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Rigs == 0 {
 		o.Rigs = 1
@@ -83,7 +82,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close removes what New made.
+// Close removes what New created.
 func (e *Engine) Close() error {
 	if e.temp == "" {
 		return nil
@@ -91,14 +90,14 @@ func (e *Engine) Close() error {
 	return os.RemoveAll(e.temp)
 }
 
-// Reference is what a scenario came to without faults; nil before such a run.
+// Reference returns the result of a scenario without faults, or nil before the reference run.
 func (e *Engine) Reference(name string) *Reference {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.references[name]
 }
 
-// Points are the writes of a scenario without faults; none before its reference run.
+// Points returns the writes of a scenario without faults, or nil before its reference run.
 func (e *Engine) Points(name string) []Point {
 	if r := e.Reference(name); r != nil {
 		return r.Points
@@ -123,9 +122,9 @@ func (e *Engine) remember(r Result) {
 	e.references[r.Spec.Scenario.Name] = r.Reference()
 }
 
-// Specs makes every spec a run of its own, side by side on the engine's rigs, and
-// calls done with each result, one at a time. It ends when all are made, or when
-// ctx does; runs that were not made have no result.
+// Specs executes each spec as a run, concurrently on the engine's rigs, and calls done with each
+// result, one at a time. It returns when all runs have ended, or when ctx is done. Runs that did
+// not start have no result.
 func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Result)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,7 +136,7 @@ func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Resu
 		workers.Go(func() {
 			err := e.work(ctx, queue, results)
 			if err != nil {
-				cancel() // who cannot start a rig will not the next time
+				cancel() // a rig that cannot start once will not start later
 			}
 			failed <- err
 		})
@@ -168,8 +167,8 @@ func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Resu
 	return errors.Join(errs...)
 }
 
-// WithReferences are the reference runs of the scenarios and, once all of these
-// are created, what follows from them.
+// WithReferences executes the reference runs of the scenarios, and then the specs that depend on
+// them.
 func (e *Engine) WithReferences(ctx context.Context, scenarios []scenario.Scenario, then func() iter.Seq[Spec]) iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for _, spec := range References(scenarios) {
@@ -190,7 +189,7 @@ func (e *Engine) WithReferences(ctx context.Context, scenarios []scenario.Scenar
 	}
 }
 
-// outstanding: a reference run is still to end.
+// outstanding: a reference run has not ended yet.
 func (e *Engine) outstanding(scenarios []scenario.Scenario) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -202,7 +201,7 @@ func (e *Engine) outstanding(scenarios []scenario.Scenario) bool {
 	return false
 }
 
-// work makes runs on one rig, which is replaced when a run has left it unclean.
+// work executes runs on one rig. It replaces the rig if a run left it unclean.
 func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Result) (err error) {
 	var b *bench
 	stop := func() error {
@@ -215,7 +214,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 	defer func() { err = errors.Join(err, stop()) }()
 	for spec := range queue {
 		var result Result
-		for range 2 { // a run that could not be made is tried once more, on a new rig
+		for range 2 { // if a run could not be executed, try it once more on a new rig
 			if b == nil {
 				if b, err = e.bench(ctx); err != nil {
 					return fmt.Errorf("start a rig: %w", err)
@@ -241,7 +240,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 	return nil
 }
 
-// bench starts a rig. On a machine that is busy that may need to be tried again.
+// bench starts a rig. On a busy machine, this may need several attempts.
 func (e *Engine) bench(ctx context.Context) (b *bench, err error) {
 	options := rig.Options{Manager: e.options.Manager, Downtime: e.options.Downtime, Progress: func(string, ...any) {}}
 	for range rigTries {
@@ -253,17 +252,16 @@ func (e *Engine) bench(ctx context.Context) (b *bench, err error) {
 	return nil, err
 }
 
-// rigTries is how often a rig is started before there is none.
+// rigTries is the maximum number of attempts to start a rig.
 const rigTries = 3
 
-// name is a run's, after its scenario, the seed and its number.
+// name returns a run's name, from its scenario, the seed and its number.
 func (e *Engine) name(s Spec) string {
 	return fmt.Sprintf("%s-%s-%d", s.Scenario.Name, strconv.FormatUint(e.options.Seed, 36), e.number.Add(1))
 }
 
-// Run makes a reference run of a scenario and one with the faults, if any are
-// given. The result is that of the last run made; a reference that violates
-// something is the last.
+// Run makes a reference run of a scenario, and then one with the faults, if any. It returns the
+// result of the last run. A reference run with violations is the last.
 func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, error) {
 	sc, ok := scenario.Find(name)
 	if !ok {
@@ -290,7 +288,7 @@ func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, 
 	return last, errors.Join(err, e.Close())
 }
 
-// Reference is the result as one to compare others with.
+// Reference returns the result as a reference for other runs.
 func (r Result) Reference() *Reference {
 	return &Reference{State: r.State, Points: distinct(r.Points)}
 }

@@ -10,45 +10,45 @@ import (
 	"github.com/xylem-io/xylem/test/fault/proxy"
 )
 
-// Kind is what goes wrong.
+// Kind is the kind of a fault.
 type Kind string
 
-// The kinds of faults. Each happens at a write of the manager's.
+// The kinds of faults. Each is injected at a write of the manager.
 const (
-	KillBefore  Kind = "kill-before"  // the manager dies, and the write is not made
-	KillAfter   Kind = "kill-after"   // the write is made, and the manager dies before it knows
+	KillBefore  Kind = "kill-before"  // the manager dies before the write
+	KillAfter   Kind = "kill-after"   // the manager dies after the write, before the response
 	Conflict    Kind = "conflict"     // 409
 	TooMany     Kind = "too-many"     // 429 with Retry-After
 	Internal    Kind = "internal"     // 500
 	Unavailable Kind = "unavailable"  // 503
-	Stall       Kind = "stall"        // no answer for longer than any client waits
+	Stall       Kind = "stall"        // no response for longer than any client waits
 	Cut         Kind = "cut"          // the connection breaks
-	CutAfter    Kind = "cut-after"    // the write is made, and the connection breaks before the answer
-	BlackHole   Kind = "black-hole"   // the cluster answers nothing any more, for a while
+	CutAfter    Kind = "cut-after"    // the connection breaks after the write, before the response
+	BlackHole   Kind = "black-hole"   // the cluster stops responding for a while
 	EndWatches  Kind = "end-watches"  // all watches of all clusters end
-	GoneWatches Kind = "gone-watches" // and must begin again, from a list
-	StaleLists  Kind = "stale-lists"  // kill-after, and the next life's first lists are old
-	StaleHost   Kind = "stale-host"   // the same of the host only: leaves without roots
+	GoneWatches Kind = "gone-watches" // all watches end, and must start again from a list
+	StaleLists  Kind = "stale-lists"  // kill-after, and the next process's first lists are stale
+	StaleHost   Kind = "stale-host"   // the same for the host only: leaves without roots
 
-	StaleClaims  Kind = "stale-claims"  // the same of one kind only, in all clusters, while others are current
+	StaleClaims  Kind = "stale-claims"  // the same for one kind only, in all clusters, while others are current
 	StaleVolumes Kind = "stale-volumes" // the same
 	StalePods    Kind = "stale-pods"    // the same
-	LagClaims    Kind = "lag-claims"    // the watches of one kind, in all clusters, deliver nothing for a while
+	LagClaims    Kind = "lag-claims"    // the watches of one kind deliver nothing for a while, in all clusters
 	LagVolumes   Kind = "lag-volumes"   // the same
 	LagPods      Kind = "lag-pods"      // the same
 
-	StaleSnapshots Kind = "stale-snapshots" // the same of VolumeSnapshots and, next, of their contents
+	StaleSnapshots Kind = "stale-snapshots" // the same for VolumeSnapshots, and then for their contents
 	StaleContents  Kind = "stale-contents"  // the same
 	LagSnapshots   Kind = "lag-snapshots"   // the same
 	LagContents    Kind = "lag-contents"    // the same
 
-	RestoreHost       Kind = "restore-host"        // the host's etcd goes back to before the scenario, under the running manager
-	RestoreMember     Kind = "restore-member"      // the same of a member: the write's, or the first
-	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager is there again
-	KillRestoreMember Kind = "kill-restore-member" // the same of a member
+	RestoreHost       Kind = "restore-host"        // the host's etcd is restored to before the scenario, while the manager runs
+	RestoreMember     Kind = "restore-member"      // the same for a member: that of the write, or the first
+	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager restarts
+	KillRestoreMember Kind = "kill-restore-member" // the same for a member
 )
 
-// Kills are the two ways of dying; errors what is answered or happens instead.
+// Kills are the two ways to die. Errors are the faults that the manager survives.
 var (
 	Kills  = []Kind{KillBefore, KillAfter}
 	Errors = []Kind{
@@ -57,13 +57,13 @@ var (
 	}
 )
 
-// OfSnapshots are the errors of scenarios with snapshots, besides.
+// OfSnapshots are the additional errors of scenarios with snapshots.
 var OfSnapshots = []Kind{StaleContents, LagSnapshots, LagContents, StaleSnapshots}
 
-// Restores are the ways in which a cluster goes back to an earlier state.
+// Restores are the ways to restore a cluster.
 var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestoreHost}
 
-// lagging is the resource that is behind the others.
+// lagging is the resource whose cache lags.
 var lagging = map[Kind]string{
 	StaleClaims: "persistentvolumeclaims", StaleVolumes: "persistentvolumes", StalePods: "pods",
 	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",
@@ -71,7 +71,7 @@ var lagging = map[Kind]string{
 	LagSnapshots: "volumesnapshots", LagContents: "volumesnapshotcontents",
 }
 
-// inProxy is what the proxy does.
+// inProxy is the proxy's part of the fault.
 var inProxy = map[Kind]proxy.Fault{
 	KillBefore: proxy.KillBefore, KillAfter: proxy.KillAfter, Conflict: proxy.Conflict, TooMany: proxy.TooManyRequests,
 	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,
@@ -81,9 +81,8 @@ var inProxy = map[Kind]proxy.Fault{
 	RestoreHost: "", RestoreMember: "", KillRestoreHost: proxy.KillAfter, KillRestoreMember: proxy.KillAfter,
 }
 
-// Point is a write of a run: the nth of its key. Writes to the two sides are made
-// side by side, so that their number in the whole run says little; which write
-// it is to which object says the same in every run.
+// Point identifies a write of a run: the nth of its key. Writes to the two sides are concurrent,
+// so their number in the whole run means little. The number for one key is the same in every run.
 type Point struct {
 	Key string
 	N   int
@@ -91,7 +90,7 @@ type Point struct {
 
 func (p Point) String() string { return p.Key + "#" + strconv.Itoa(p.N) }
 
-// Fault is a kind at a point.
+// Fault is a kind of fault at a point.
 type Fault struct {
 	Kind  Kind
 	Point Point
@@ -99,7 +98,7 @@ type Fault struct {
 
 func (f Fault) String() string { return string(f.Kind) + "@" + f.Point.String() }
 
-// ParseFault reads what String wrote.
+// ParseFault parses the output of String.
 func ParseFault(s string) (Fault, error) {
 	kind, rest, ok := strings.Cut(s, "@")
 	key, number, found := strings.Cut(rest, "#")
@@ -110,7 +109,7 @@ func ParseFault(s string) (Fault, error) {
 	return Fault{Kind: Kind(kind), Point: Point{Key: key, N: n}}, nil
 }
 
-// ParseKinds reads the name of a kind, or "all".
+// ParseKinds parses the name of a kind, or "all".
 func ParseKinds(s string) ([]Kind, error) {
 	if s == "all" {
 		return everyKind(), nil
@@ -123,7 +122,7 @@ func ParseKinds(s string) ([]Kind, error) {
 
 func everyKind() []Kind { return slices.Concat(Kills, Errors, OfSnapshots, Restores) }
 
-// Describe writes faults down in one line.
+// Describe describes faults in one line.
 func Describe(faults []Fault) string {
 	if len(faults) == 0 {
 		return "no fault"
@@ -135,13 +134,13 @@ func Describe(faults []Fault) string {
 	return strings.Join(parts, " ")
 }
 
-// copies is what stands between the name of a ConfigMap or Secret and the digest, in the name
-// of its copy in a member.
+// copies separates the name of a ConfigMap or Secret from the digest in the name of its copy in a
+// member.
 const copies = ".xylem-"
 
-// keyOf names a write without what differs from run to run; false if it is not
-// counted: Leases, which come with the clock; Events, which nothing depends on;
-// and what is written of other runs' namespaces.
+// keyOf returns a write's key, which has no parts that differ from run to run. It returns false
+// for writes that are not counted: Leases, which depend on the clock; Events, which nothing
+// depends on; and those to other runs' namespaces.
 func keyOf(r proxy.Request, namespace string) (string, bool) {
 	if slices.Contains([]string{"leases", "events"}, r.Resource) {
 		return "", false
@@ -153,7 +152,7 @@ func keyOf(r proxy.Request, namespace string) (string, bool) {
 	case r.Resource == "namespaces":
 		name = "leaf"
 	case r.Resource == "configmaps", r.Resource == "secrets":
-		name, _, _ = strings.Cut(name, copies) // the digest is of the namespace's UID
+		name, _, _ = strings.Cut(name, copies) // the digest contains the namespace's UID
 	case r.Resource == "persistentvolumes":
 		name = "volume"
 	case r.Resource == "volumesnapshotcontents":

@@ -86,7 +86,8 @@ func TestKeyOf(t *testing.T) {
 	}
 }
 
-// engineWith has references of two writes for two scenarios, one of them core.
+// engineWith returns an engine with reference results of two writes for two scenarios, one of
+// them core.
 func engineWith() (*Engine, []scenario.Scenario) {
 	points := []Point{{"a", 1}, {"b", 1}}
 	return &Engine{references: map[string]*Reference{"one": {Points: points}, "two": {Points: points}}},
@@ -174,7 +175,7 @@ func TestSliceIsOfCoreScenarios(t *testing.T) {
 	}
 }
 
-// Each kind of fault that lets a cache lag says which, and each kind is known to all tables.
+// Each fault that makes a cache lag names the resource, and all tables know each kind.
 func TestKindsAreComplete(t *testing.T) {
 	for _, kind := range everyKind() {
 		if _, known := inProxy[kind]; !known {
@@ -226,8 +227,8 @@ func TestPairsComeFromTheSeed(t *testing.T) {
 	}
 }
 
-// TestNoRestoreAfterTheEnd: at writes after a run has come to its end, a restore that is to
-// be created does not begin, and other faults do.
+// TestNoRestoreAfterTheEnd: a restore that is due at a write after the run's end does not begin.
+// Other faults do.
 func TestNoRestoreAfterTheEnd(t *testing.T) {
 	fault := func(kind Kind, n int) Fault { return Fault{kind, Point{"host/patch/pods/app", n}} }
 	atEnd, conflict := fault(RestoreHost, 1), fault(Conflict, 2)

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// blackHole is how long a cluster is a black hole, stale how long lists are
-	// old: longer than a fence is held without renewal.
+	// blackHole is how long a cluster is a black hole, and stale how long lists are old. Both
+	// exceed the time that a fence is held without renewal.
 	blackHole = 5 * time.Second
 	stale     = 9 * time.Second
-	// stalled is longer than any client of the manager's waits.
+	// stalled exceeds the timeout of any of the manager's clients.
 	stalled = 12 * time.Second
 )
 
-// injector counts the writes of a run and lets go wrong what is to.
+// injector counts the writes of a run and injects the faults.
 type injector struct {
 	rig       *rig.Rig
 	namespace string
-	revisions map[*proxy.Proxy]string // before anything was done
+	revisions map[*proxy.Proxy]string // before Act
 
 	mu     sync.Mutex
 	counts map[string]int
 	points []Point
 	faults []Fault
 	hit    map[Fault]bool
-	until  time.Time // when the last fault is over
+	until  time.Time // when the last fault ends
 	ended  bool
-	// closed: no restore begins any more.
+	// closed: no restore may begin.
 	closed bool
-	// restore is the restore that is to be made, or was; nil: none is.
+	// restore is the planned or completed restore, or nil.
 	restore *restore
 }
 
-// inject begins to count, and to inject.
+// inject starts counting and injecting.
 func inject(ctx context.Context, r *rig.Rig, namespace string, faults []Fault) (*injector, error) {
 	i := &injector{
 		rig: r, namespace: namespace, faults: faults,
@@ -58,7 +58,7 @@ func inject(ctx context.Context, r *rig.Rig, namespace string, faults []Fault) (
 	return i, nil
 }
 
-// end lets everything pass again.
+// end removes all faults.
 func (i *injector) end() {
 	i.mu.Lock()
 	i.ended = true
@@ -73,7 +73,7 @@ func (i *injector) heal() {
 	}
 }
 
-// plan is asked about each write before it is made.
+// plan decides on each write before it is forwarded.
 func (i *injector) plan(r proxy.Request) proxy.Fault {
 	key, counts := keyOf(r, i.namespace)
 	if !counts {
@@ -94,7 +94,7 @@ func (i *injector) plan(r proxy.Request) proxy.Fault {
 	return ""
 }
 
-// begin does what is more than one write's fate.
+// begin begins a fault that affects more than one write.
 func (i *injector) begin(kind Kind) {
 	lasts := time.Duration(0)
 	switch kind {
@@ -142,8 +142,7 @@ func (i *injector) begin(kind Kind) {
 	})
 }
 
-// goneWatches is how many watches get the answer that they are too old: about those
-// that a link has.
+// goneWatches is how many watches are answered with 410 Expired: about as many as a link has.
 const goneWatches = 8
 
 func (i *injector) each(do func(*proxy.Proxy)) {
@@ -152,15 +151,15 @@ func (i *injector) each(do func(*proxy.Proxy)) {
 	}
 }
 
-// over reports whether no fault is still going on.
+// over reports whether all faults have ended.
 func (i *injector) over() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return time.Now().After(i.until) && (i.restore == nil || !i.restore.underWay())
 }
 
-// close has no restore begin any more, unless one is under way: the evidence is about to be
-// collected, and none comes from a cluster that is down.
+// close prevents further restores, unless one is under way. The evidence is collected next, and a
+// cluster that is down provides none.
 func (i *injector) close() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -168,14 +167,14 @@ func (i *injector) close() bool {
 	return i.closed
 }
 
-// seen are the writes so far, in their order.
+// seen returns the writes so far, in order.
 func (i *injector) seen() []Point {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]Point(nil), i.points...)
 }
 
-// missed are the faults whose point was not reached.
+// missed returns the faults whose point was not reached.
 func (i *injector) missed() []Fault {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// References are runs of the scenarios without faults.
+// References are results of the scenarios without faults.
 func References(scenarios []scenario.Scenario) []Spec {
 	specs := make([]Spec, 0, len(scenarios))
 	for _, sc := range scenarios {
@@ -57,7 +57,7 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 	return spread(rests, all)
 }
 
-// errorsOf are the kinds of errors that say something in a scenario with these writes.
+// errorsOf returns the errors that make a difference in a scenario with these writes.
 func errorsOf(points []Point) []Kind {
 	if slices.ContainsFunc(points, func(p Point) bool { return strings.Contains(p.Key, "/volumesnapshot") }) {
 		return slices.Concat(OfSnapshots, Errors)
@@ -65,14 +65,14 @@ func errorsOf(points []Point) []Kind {
 	return Errors
 }
 
-// rank gives a run its place by the seed: the same, whichever other runs there are.
+// rank returns a run's place in the order of the seed. It does not depend on the other runs.
 func (e *Engine) rank(spec Spec) uint64 {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, e.options.Seed, spec.Command())
 	return hash.Sum64()
 }
 
-// atEach is every point with each of the kinds.
+// atEach returns each kind of fault at every point.
 func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 	var specs []Spec
 	for _, point := range points {
@@ -83,8 +83,7 @@ func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 	return specs
 }
 
-// restores are runs of a scenario with each kind of restore, at writes that are spread
-// evenly over it.
+// restores returns runs of a scenario with each kind of restore, at evenly spread writes.
 func restores(sc scenario.Scenario, points []Point) []Spec {
 	if len(points) == 0 {
 		return nil
@@ -96,7 +95,7 @@ func restores(sc scenario.Scenario, points []Point) []Spec {
 	return specs
 }
 
-// inPairs puts a fault of the first half into one run with its like of the second.
+// inPairs combines each fault of the first half with one of the second half.
 func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
 	var specs []Spec
 	half := (len(faults) + 1) / 2
@@ -110,7 +109,7 @@ func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
 	return specs
 }
 
-// spread puts the few among the many, evenly, the first of them first.
+// spread distributes the few evenly among the many, and begins with one of the few.
 func spread(few, many []Spec) []Spec {
 	all := make([]Spec, 0, len(few)+len(many))
 	put := 0
@@ -123,9 +122,9 @@ func spread(few, many []Spec) []Spec {
 	return append(all, many[put:]...)
 }
 
-// Slice is a short choice of Enumerate's: of the core scenarios, death after every second
-// write, and one error of each kind, at the others of their writes. Restores are not in it:
-// they take a rig each.
+// Slice is a short selection from Enumerate. For the core scenarios, it has a kill at every
+// second write, and one error of each kind at the other writes. It has no restores, because each
+// takes a whole rig.
 func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	var specs []Spec
 	kind := 0
@@ -146,9 +145,9 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	return specs
 }
 
-// Pairs are two faults each at writes of the scenarios, by chance, without end.
-// The second is, one time in three, at a write that is made only because of the
-// first: one more of its key than the reference has.
+// Pairs returns an endless sequence of runs with two faults each, at random writes of the
+// scenarios. In one of three runs, the second fault is at a write that only the first causes: one
+// more of its key than the reference has.
 func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec] {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be replayed, not to be secret
 	return func(yield func(Spec) bool) {
@@ -169,7 +168,7 @@ func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec
 	}
 }
 
-// someFault: three of four are deaths.
+// someFault returns a random fault; three of four are kills.
 func someFault(random *rand.Rand, points []Point) Fault {
 	kinds := errorsOf(points)
 	if random.IntN(4) > 0 {

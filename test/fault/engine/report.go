@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Tally is what runs came to.
+// Tally counts the results of runs.
 type Tally struct {
 	Runs, Faults, Missed, Violations, Errors int
 	Took                                     time.Duration
@@ -31,7 +31,7 @@ func (t *Tally) String() string {
 		t.Runs, t.Faults, t.Missed, t.Violations, t.Errors)
 }
 
-// Report adds results up and tells about each that is not as it should be.
+// Report sums up the results and prints each failure.
 type Report struct {
 	Total     Tally
 	scenarios map[string]*Tally
@@ -40,16 +40,16 @@ type Report struct {
 	out       func(format string, args ...any)
 }
 
-// NewReport writes lines to out, and what there was at each failure into files of
+// NewReport returns a report that writes lines to out, and the state at each failure to files in
 // the directory.
 func NewReport(dir string, out func(format string, args ...any)) *Report {
 	return &Report{scenarios: map[string]*Tally{}, began: time.Now(), dir: dir, out: out}
 }
 
-// Elapsed is how long it has been going on.
+// Elapsed returns the time since the start.
 func (r *Report) Elapsed() time.Duration { return time.Since(r.began) }
 
-// Add counts a result, and tells about it.
+// Add counts a result and prints it if it is a failure.
 func (r *Report) Add(result Result) {
 	r.Total.Add(result)
 	name := result.Spec.Scenario.Name
@@ -92,7 +92,7 @@ func (r *Report) fail(result Result) {
 	r.out("\n%s\nreplay: %s\neverything that there was: %s\n", strings.TrimSpace(text.String()), result.Spec.Command(), file)
 }
 
-// String is a table of what the scenarios came to.
+// String returns a table of the results by scenario.
 func (r *Report) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-20s %6s %7s %12s %11s %7s %9s\n", "scenario", "runs", "faults", "not reached", "violations", "errors", "time/run")

@@ -23,22 +23,22 @@ import (
 // restoreTime bounds the restore of a cluster.
 const restoreTime = 2 * time.Minute
 
-// restore is a cluster that goes back, in the middle of a run, to what it was before.
+// restore restores a cluster to an earlier state in the middle of a run.
 type restore struct {
 	cluster  string
 	snapshot *controlplane.Snapshot
-	// start has what begins it.
+	// closed when the restore begins
 	start chan func(context.Context) error
 
 	mu    sync.Mutex
 	began time.Time
-	done  time.Time // when it was finished
+	done  time.Time // when the restore ended
 	err   error
 }
 
-// prepareRestore keeps the state of the cluster that is to be restored; nil if none is.
-// The manager's next life has a later epoch than the state: no other sign that a cluster
-// was restored is certain.
+// prepareRestore backs up the cluster to restore, or returns nil if there is none. It then
+// restarts the manager, so that the next epoch is later than the backup's. No other evidence of a
+// restore is certain.
 func prepareRestore(ctx context.Context, r *rig.Rig, faults []Fault) (*restore, error) {
 	i := slices.IndexFunc(faults, func(f Fault) bool { return slices.Contains(Restores, f.Kind) })
 	if i < 0 {
@@ -53,7 +53,7 @@ func prepareRestore(ctx context.Context, r *rig.Rig, faults []Fault) (*restore, 
 	return to, r.Again(ctx)
 }
 
-// wait makes the restore when it is begun.
+// wait executes the restore once it begins.
 func (t *restore) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -67,8 +67,8 @@ func (t *restore) wait(ctx context.Context) {
 	}
 }
 
-// restoredBy is the cluster that a fault restores: the host, the member that is written to,
-// or the first.
+// restoredBy returns the cluster that a fault restores: the host, the member that was written to,
+// or the first member.
 func restoredBy(f Fault) string {
 	if f.Kind == RestoreHost || f.Kind == KillRestoreHost {
 		return rig.Host
@@ -79,8 +79,8 @@ func restoredBy(f Fault) string {
 	return rig.One
 }
 
-// begin restores the cluster, beside everything else; where the manager dies as well, it
-// stays away until that is done.
+// begin begins the restore in the background. If the manager dies too, it starts again only after
+// the restore.
 func (t *restore) begin(r *rig.Rig, kind Kind) {
 	t.mu.Lock()
 	t.began = time.Now()
@@ -99,14 +99,14 @@ func (t *restore) begin(r *rig.Rig, kind Kind) {
 	}
 }
 
-// underWay: it has begun and is not finished.
+// underWay reports whether the restore has begun and not ended.
 func (t *restore) underWay() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.began.IsZero() && t.done.IsZero()
 }
 
-// made is when it was finished; zero before.
+// made returns when the restore ended, or zero.
 func (t *restore) made() (at time.Time, err error) {
 	if t == nil {
 		return at, nil
@@ -116,19 +116,18 @@ func (t *restore) made() (at time.Time, err error) {
 	return t.done, t.err
 }
 
-// restored waits until the manager has noticed that a cluster was restored and everything
-// is at rest; then an admin confirms it, and everything comes to rest again. What the users
-// did may be undone by it: there is no end to compare with, but all that is destroyed must
-// have been proven.
+// restored waits until the manager has noticed the restore and everything is at rest. Then it
+// confirms as an admin, and waits for rest again. The restore may undo the users' actions, so
+// there is no end state to compare with. But everything that is destroyed must have been proven.
 func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (end outcome, err error) {
 	at, err := to.made()
 	if err != nil {
 		return end, err
 	}
 	end.restored = &oracle.Restore{Cluster: to.cluster, Began: to.began, At: at}
-	// A member that the scenario has cut off is reached again: without an answer from it, there
-	// is nothing to confirm. A driver that it delays continues: a disk whose PV is still to be
-	// created is unowned until then.
+	// Reconnect a member that the scenario disconnected, because the admin can only confirm a
+	// state that the member reports. Let a delayed driver continue, because a disk is unowned
+	// until its PV exists.
 	for _, member := range []string{rig.One, rig.Two} {
 		if err := errors.Join(w.Proxy(member).SetMode(proxy.Pass), w.Member(member).SetFaults()); err != nil {
 			return end, err
@@ -147,8 +146,8 @@ func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (e
 	return end, err
 }
 
-// conditions are the reasons of the condition Connected, and its messages, by registration
-// that has a member.
+// conditions returns the Connected condition's reason and message of each registration that has a
+// member.
 func (b *bench) conditions(ctx context.Context) (map[*v1alpha1.ClusterRegistration][2]string, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := b.Host.API.List(ctx, &list); err != nil {
@@ -167,7 +166,7 @@ func (b *bench) conditions(ctx context.Context) (map[*v1alpha1.ClusterRegistrati
 	return all, nil
 }
 
-// suspended is nil once each registration that a restore concerns says so.
+// suspended returns nil once each affected registration reports the restore.
 func (b *bench) suspended(ctx context.Context, cluster string) error {
 	all, err := b.conditions(ctx)
 	if err != nil {
@@ -185,7 +184,7 @@ func (b *bench) suspended(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// connected is nil once no registration waits for a confirmation.
+// connected returns nil once no registration waits for a confirmation.
 func (b *bench) connected(ctx context.Context) error {
 	all, err := b.conditions(ctx)
 	if err != nil {
@@ -199,7 +198,7 @@ func (b *bench) connected(ctx context.Context) error {
 	return nil
 }
 
-// confirm annotates each registration with the token that its condition names.
+// confirm annotates each registration with the token in its condition.
 func (b *bench) confirm(ctx context.Context) error {
 	all, err := b.conditions(ctx)
 	if err != nil {

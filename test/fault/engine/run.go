@@ -17,60 +17,60 @@ import (
 )
 
 const (
-	// poll is how often a run is examined.
+	// poll is the polling interval of a run.
 	poll = 200 * time.Millisecond
-	// patience is how long a run may take to come to its end; grace, how long
-	// its end may still be other than it should be: counts lag by seconds.
+	// patience is how long a run may take to settle. grace is how long the end state may still
+	// differ from the expected one, because counts lag by seconds.
 	patience = 150 * time.Second
 	grace    = 20 * time.Second
-	// graceRestored is that of a run in which a cluster was restored: what the confirmation
-	// lets go on ends with controllers of that cluster, which have just been started.
+	// graceRestored is the grace of a run with a restored cluster. What continues after the
+	// confirmation depends on controllers of that cluster, which have just started.
 	graceRestored = time.Minute
-	// rest is how long nothing may be written once it is there; minute is that
-	// of the long look, and lull what may come before it: an empty leaf namespace
-	// is removed after half a minute.
+	// rest is how long nothing may be written after the end; minute is the same for the long
+	// check. lull is the time before the long check, in which empty leaf namespaces are still
+	// removed (after half a minute).
 	rest   = 1500 * time.Millisecond
 	minute = time.Minute
 	lull   = 3 * time.Minute
-	// runTime bounds a run altogether.
+	// runTime is the timeout of a run.
 	runTime = 8 * time.Minute
 )
 
-// Spec is a run: a scenario, and what is to go wrong.
+// Spec describes a run: a scenario and its faults.
 type Spec struct {
 	Scenario scenario.Scenario
 	Faults   []Fault
 	// Name is that of its namespace, without the prefix.
 	Name string
-	// Minute has it wait for a whole minute without a write as well.
+	// Minute also requires a whole minute without writes.
 	Minute bool
 }
 
-// Reference is what a run without faults came to.
+// Reference is the result of a run without faults.
 type Reference struct {
 	State  []string
 	Points []Point
 }
 
-// Result is what became of a run.
+// Result is the result of a run.
 type Result struct {
 	Spec Spec
-	// Violations are what the oracles found; Dump what there was then.
+	// Violations are what the oracles found. Dump is the state at that time.
 	Violations []oracle.Violation
 	Dump       string
-	// Missed are faults whose write was not made: judged anyway.
+	// Missed are faults whose write did not occur. The run is judged all the same.
 	Missed []Fault
-	// Points are the writes, in their order.
+	// Points are the writes, in order.
 	Points []Point
 	State  []string
 	Took   time.Duration
-	// Err is what kept the run from being made, which says nothing of Xylem.
+	// Err is why the run could not be executed. It says nothing about Xylem.
 	Err error
-	// Dirty: the rig cannot be used again.
+	// Dirty: the rig cannot be reused.
 	Dirty bool
 }
 
-// run makes a run. Reference may be nil.
+// run executes a run. reference may be nil.
 func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (result Result) {
 	result.Spec = spec
 	began := time.Now()
@@ -102,7 +102,7 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 		return result
 	}
 	if e.Restored != nil {
-		result.Dirty = true // what is left of other runs has come back as well
+		result.Dirty = true // leftovers of other runs have been restored, too
 		return result
 	}
 	if err := b.teardown(ctx, w, spec.Scenario, s); err != nil {
@@ -110,7 +110,7 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 		result.Err = fmt.Errorf("clean up: %w", err)
 		result.Dump = b.dump(ctx, w.Namespace)
 	}
-	// A panic while it is cleaned up is one as well.
+	// A panic during cleanup counts, too.
 	result.Violations = oracle.Judge(oracle.Evidence{Panics: b.panicked()})
 	if len(result.Violations) > 0 {
 		result.Dirty = true
@@ -118,7 +118,7 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 	return result
 }
 
-// prepare creates the namespace and brings the clusters to where the scenario begins.
+// prepare creates the namespace and runs the scenario's setup.
 func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scenario) (*start, error) {
 	s, err := b.begin(ctx)
 	if err != nil {
@@ -137,13 +137,13 @@ func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scen
 	return s, err
 }
 
-// outcome is how a run came to its end.
+// outcome is the end of a run.
 type outcome struct {
-	// quiet are the writes of the last while, and unsettled what was lacking when patience
-	// ran out.
+	// quiet are the writes of the last interval. unsettled is what was missing when patience ran
+	// out.
 	quiet     map[string]controlplane.Requests
 	unsettled string
-	// restored is the restore that was in the middle of it; nil: none was.
+	// restored is the restore during the run, or nil.
 	restored *oracle.Restore
 }
 
@@ -176,8 +176,8 @@ func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *inje
 	return end, nil
 }
 
-// judged acts, waits for the end and collects the evidence, until it says that
-// all is well, or long enough.
+// judged acts, waits for the end, and collects the evidence until there is no violation or the
+// grace is over.
 func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *start, in *injector, reference *Reference) (oracle.Evidence, error) {
 	defer in.end()
 	end, err := b.come(ctx, w, spec, in)
@@ -212,9 +212,8 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 	}
 }
 
-// still waits until something is so, and nothing has been written for a while. It
-// returns the writes of the last such while, which are none unless patience ran
-// out, and what was lacking then.
+// still waits until a condition holds and nothing has been written for a while. It returns the
+// writes of the last interval, and what was missing. Both are empty unless patience ran out.
 func (b *bench) still(
 	ctx context.Context, so func(context.Context) error, namespace string,
 ) (writes map[string]controlplane.Requests, lacking string, err error) {
@@ -233,7 +232,7 @@ func (b *bench) still(
 			if last != nil {
 				return nil, last.Error(), nil
 			}
-			return writes, "", nil // it is there, and writes on and on: I5
+			return writes, "", nil // settled, but it still writes (I5)
 		}
 		if err := pause(ctx, poll); err != nil {
 			return nil, "", err
@@ -241,7 +240,7 @@ func (b *bench) still(
 	}
 }
 
-// watched are the writes of the next while.
+// watched returns the writes of the next interval.
 func (b *bench) watched(ctx context.Context, while time.Duration) (map[string]controlplane.Requests, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -253,7 +252,7 @@ func (b *bench) watched(ctx context.Context, while time.Duration) (map[string]co
 	return b.since(ctx, marks)
 }
 
-// passing is how many of the writes count.
+// passing counts the writes that matter.
 func passing(writes map[string]controlplane.Requests, namespace string) int {
 	n := 0
 	for _, requests := range writes {
@@ -262,8 +261,8 @@ func passing(writes map[string]controlplane.Requests, namespace string) int {
 	return n
 }
 
-// long waits for a minute in which nothing at all is written, Leases aside, and
-// returns the writes of the last one.
+// long waits for a minute without any write except to Leases. It returns the writes of the last
+// minute.
 func (b *bench) long(ctx context.Context, namespace string) (map[string]controlplane.Requests, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -307,7 +306,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// dump is everything that there is to look at.
+// dump returns the complete state for analysis.
 func (b *bench) dump(ctx context.Context, namespace string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -322,7 +321,7 @@ func (b *bench) dump(ctx context.Context, namespace string) string {
 	return out.String()
 }
 
-// Command is what replays a run.
+// Command returns the command that repeats a run.
 func (s Spec) Command() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "go run ./test/fault replay --scenario %s", s.Scenario.Name)
@@ -332,7 +331,7 @@ func (s Spec) Command() string {
 	return out.String()
 }
 
-// distinct are the points of a run, each once, in their order.
+// distinct returns the distinct points of a run, in order.
 func distinct(points []Point) []Point {
 	var all []Point
 	seen := map[Point]bool{}
@@ -345,5 +344,5 @@ func distinct(points []Point) []Point {
 	return all
 }
 
-// sortedKeys are the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -19,8 +19,8 @@ import (
 
 const toDelete = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
 
-// teardown removes what a run has left, as users and admins would, retained
-// volumes included. After an error the rig is useless any more.
+// teardown removes what a run has left, as users and admins would, including retained volumes.
+// After an error, the rig cannot be reused.
 func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Scenario, s *start) error {
 	if sc.Restore != nil {
 		if err := sc.Restore(ctx, w); err != nil {
@@ -35,7 +35,7 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 		what string
 		done func(context.Context) error
 	}{
-		// A claim waits for its snapshots that are not ready.
+		// A claim cannot be deleted until its snapshots are ready.
 		{"the end of the snapshots", func(ctx context.Context) error { return b.withoutSnapshots(ctx, w.Namespace, s) }},
 		{"the end of Pods and claims", func(ctx context.Context) error { return b.emptied(ctx, w.Namespace) }},
 		{"the end of the host's volumes", func(ctx context.Context) error { return b.withoutVolumes(ctx, b.Host, s) }},
@@ -56,8 +56,8 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 	return nil
 }
 
-// emptied deletes the Pods and claims of a namespace in the host, again and
-// again, for controllers may still be making some; nil when none is left anywhere.
+// emptied deletes the Pods and claims of a namespace in the host repeatedly, because controllers
+// may still create some. It returns nil when none is left.
 func (b *bench) emptied(ctx context.Context, namespace string) error {
 	in := client.InNamespace(namespace)
 	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
@@ -78,7 +78,7 @@ func (b *bench) emptied(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// withoutVolumes destroys the volumes of a cluster that were not there at the start.
+// withoutVolumes destroys the volumes of a cluster that did not exist at the start.
 func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start) error {
 	var volumes corev1.PersistentVolumeList
 	if err := c.API.List(ctx, &volumes); err != nil {
@@ -110,8 +110,8 @@ func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start
 	return nil
 }
 
-// withoutSnapshots destroys the snapshots of a namespace, and the contents that were not
-// there at the start: those of the host first, and what is left of them in the members then.
+// withoutSnapshots destroys the snapshots of a namespace and the contents that did not exist at
+// the start, first in the host and then in the members.
 func (b *bench) withoutSnapshots(ctx context.Context, namespace string, s *start) error {
 	for _, c := range b.Clusters() {
 		if err := c.API.DeleteAllOf(ctx, &snapshotv1.VolumeSnapshot{}, client.InNamespace(namespace)); err != nil {

@@ -30,7 +30,7 @@ const (
 // unproven drops host PVs without the proof that their leaf PVs are gone.
 var unproven = Edit{rootPVAct, "	if gone, err := r.leafGone(ctx, s); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
 
-// panics end the process, as they do where nobody recovers them.
+// panics end the process, as they do if nothing recovers them.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
 
 // kosmos re-creates the defects of Kosmos' root and leaf controllers.
@@ -125,7 +125,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 	}
 }
 
-// others re-creates what went wrong elsewhere.
+// others re-creates defects of other projects.
 func others() []Mutation {
 	return []Mutation{
 		{

@@ -2,8 +2,8 @@ package mutation
 
 import "slices"
 
-// Model are defects that the model of a claim's life (test/model) has found, or that its design
-// named, and those of All that it can show.
+// Model returns the defects that test/model or its design found, and those of All that the model
+// can show.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
 	return slices.Concat(modelled(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
@@ -12,7 +12,7 @@ func Model() []Mutation {
 // dropsSource creates leaf claims without the data source of their roots.
 var dropsSource = Edit{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.DataSource, leaf.Spec.DataSourceRef = nil, nil"}
 
-// ofClones are defects of claims with a data source.
+// ofClones returns the defects of claims with a data source.
 func ofClones() []Mutation {
 	return []Mutation{
 		{
@@ -123,7 +123,7 @@ func modelled() []Mutation {
 	}
 }
 
-// ofPromises are those of promise mode.
+// ofPromises returns the defects of promise mode.
 func ofPromises() []Mutation {
 	return []Mutation{
 		{

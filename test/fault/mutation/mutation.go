@@ -11,30 +11,30 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Edit replaces a text that occurs in a file exactly once.
+// Edit replaces a text that occurs exactly once in a file.
 type Edit struct {
-	// File is below the repository's root.
+	// File is relative to the repository's root.
 	File string
 	Old  string
 	New  string
 }
 
-// Mutation is a defect, and how the harness is to find it.
+// Mutation is a defect, and how the harness finds it.
 type Mutation struct {
 	Name string
 	// Class is the known defect that it re-creates.
 	Class string
 	Edits []Edit
-	// Scenario and Fault show it; Fault is empty where none is needed. What a fault
-	// does not reach, because the mutant writes something else, shows without.
+	// Scenario and Fault reveal it. Fault is empty if none is needed. If the fault is not
+	// reached, because the mutant makes other writes, the run without it may reveal the mutant.
 	Scenario, Fault string
-	// Check is the test of test/model that shows it, if that is not TestCheck.
+	// Check is the test of test/model that reveals it, if it is not TestCheck.
 	Check string
-	// Caught are the invariants of which one at least has to be violated.
+	// Caught lists the invariants of which at least one must be violated.
 	Caught []string
 }
 
-// Apply returns the mutated content of each file, by its path below the root.
+// Apply returns the mutated content of each file, by its path relative to the root.
 func (m Mutation) Apply(root string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, e := range m.Edits {
@@ -54,8 +54,8 @@ func (m Mutation) Apply(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// Overlay writes the mutated files into a new directory below dir, and returns that directory
-// and the list by which `go build -overlay` takes them.
+// Overlay writes the mutated files to a new directory in dir. It returns that directory, and the
+// JSON file for `go build -overlay`.
 func (m Mutation) Overlay(root, dir string) (made, list string, err error) {
 	files, err := m.Apply(root)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m Mutation) Overlay(root, dir string) (made, list string, err error) {
 	return dir, list, nil
 }
 
-// Build builds the mutant's manager into dir and returns its path.
+// Build builds the mutant's manager in dir and returns its path.
 func (m Mutation) Build(ctx context.Context, root, dir string) (string, error) {
 	dir, list, err := m.Overlay(root, dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// Each mutation still fits the source that it is an edit of.
+// Each mutation still matches the source that it edits.
 func TestApply(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {

@@ -2,7 +2,7 @@ package mutation
 
 import "slices"
 
-// own takes away, one at a time, what the invariants rest on.
+// own removes, one at a time, the safeguards of the invariants.
 func own() []Mutation {
 	return []Mutation{
 		{
@@ -76,7 +76,7 @@ func own() []Mutation {
 	}
 }
 
-// All are the mutations.
+// All returns all mutations.
 func All() []Mutation {
 	return slices.Concat(kosmos(), others(), own(), reviewed(), ofSnapshots(), ofAttributes())
 }

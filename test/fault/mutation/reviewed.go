@@ -1,6 +1,6 @@
 package mutation
 
-// reviewed re-creates defects that reviews found and the harness did not, until it restored
+// reviewed re-creates defects that reviews found. The harness found them only after it restored
 // clusters, registered them twice, re-created leaf PVs and looked for recovered panics.
 func reviewed() []Mutation {
 	return []Mutation{

@@ -2,8 +2,8 @@ package mutation
 
 import "slices"
 
-// Snapshots are defects that the model of a snapshot's life (test/model/snapshots) has found, and
-// those of All that it can show.
+// Snapshots returns the defects that test/model/snapshots found, and those of All that it can
+// show.
 func Snapshots() []Mutation {
 	shared := []string{
 		"snapshot-unheld", "snapshot-overrules-member", "snapshot-overrules-host", "snapshot-host-first", "snapshot-abandoned-destroyed",
@@ -49,7 +49,7 @@ const (
 	proofSnapshot    = "internal/proof/snapshot.go"
 )
 
-// ofSnapshots are what could go wrong with snapshots.
+// ofSnapshots returns defects of snapshots.
 func ofSnapshots() []Mutation {
 	return []Mutation{
 		{
@@ -115,7 +115,7 @@ func ofSnapshots() []Mutation {
 	}
 }
 
-// ofAttributes are what could go wrong with VolumeAttributesClasses.
+// ofAttributes returns defects of VolumeAttributesClasses.
 func ofAttributes() []Mutation {
 	return []Mutation{
 		{

@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Sighting is a state of an object, when it was seen; Gone: its last, when it was
-// observed to be gone.
+// Sighting is a state of an object with the time of its observation. Gone: its last state, when
+// its deletion was observed.
 type Sighting struct {
 	At      time.Time
 	Cluster string
@@ -19,62 +19,61 @@ type Sighting struct {
 	Object  client.Object
 }
 
-// Canary is an object that is not Xylem's, and its resource version before and
-// after; "" is absent.
+// Canary is an object that is not Xylem's, with its resource versions before and after; "" means
+// that it does not exist.
 type Canary struct {
 	Cluster, Object string
 	Before, After   string
 }
 
-// Restore is a cluster that went back to the state that it had before the run.
+// Restore is a cluster that was restored to its state before the run.
 type Restore struct {
 	Cluster string
-	// Began is when that began, At when it was done, Confirmed when an admin confirmed it;
-	// zero: nobody did.
+	// Began and At are when the restore began and ended. Confirmed is when an admin confirmed it,
+	// or zero.
 	Began, At, Confirmed time.Time
 }
 
-// Evidence is what there is to judge a run by.
+// Evidence is the input of Judge.
 type Evidence struct {
 	// Namespace of the run, in all clusters.
 	Namespace string
-	// Host is the host's name; IDs are the clusters' identities by name, the
-	// members' and the host's.
+	// Host is the host's name. IDs are the cluster IDs by name, including the host's.
 	Host string
 	IDs  map[string]string
-	// Began is when the run did. What lies before is another's.
+	// Began is when the run began. Earlier events do not concern it.
 	Began time.Time
-	// History is every sighting since, in the order of arrival.
+	// History has every sighting since then, in order of arrival.
 	History []Sighting
-	// Ledgers of the members, whole.
+	// Ledgers are the complete ledgers of the members.
 	Ledgers map[string]*ledger.Ledger
-	// Live are the claims, volumes, Pods, snapshots and their contents of all clusters at the
-	// end, by live reads.
+	// Live has the claims, volumes, Pods, snapshots and contents of all clusters at the end, from
+	// live reads.
 	Live []Sighting
 	// Orphaned are the volumes, and OrphanedSnapshots the snapshots, that the registrations
-	// report as such, by member.
+	// report as orphaned, by member.
 	Orphaned, OrphanedSnapshots map[string]int
-	// Requests are those of Xylem's own identities since the beginning, by
-	// cluster; Quiet those of the time after which nothing should be written.
+	// Requests are those of Xylem's own identities since the beginning, by cluster. Quiet are
+	// those after the end, when nothing should be written.
 	Requests, Quiet map[string]controlplane.Requests
-	// Strict: in that time also what comes with a delay of seconds counts.
+	// Strict: writes with a delay of seconds count in Quiet, too.
 	Strict bool
-	// Canaries are objects that it has nothing to do with.
+	// Canaries are objects that do not concern Xylem.
 	Canaries []Canary
-	// Restored is the restore in the middle of the run; nil: none.
+	// Restored is the restore during the run, or nil.
 	Restored *Restore
-	// Unsettled reports what was lacking when patience ran out; "": nothing.
+	// Unsettled is what was missing when patience ran out, or "".
 	Unsettled string
-	// Panics are the ends of the logs of managers that crashed by themselves.
+	// Panics are the last log lines of managers that crashed.
 	Panics []string
-	// State is the normalised end; Reference that of a run without faults. Nil:
-	// there is nothing to compare with.
+	// State is the normalized end state, and Reference that of a run without faults. nil means
+	// that there is nothing to compare.
 	State, Reference []string
 }
 
-// Violation of an invariant.
+// Violation is a violation of an invariant.
 type Violation struct {
-	// Invariant is its number, Oracle what found it.
+	// Invariant is its number, and Oracle the function that found it.
 	Invariant, Oracle, Message string
 }
 
@@ -82,7 +81,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s (%s): %s", v.Invariant, v.Oracle, v.Message)
 }
 
-// Judge returns all violations, each once.
+// Judge returns all distinct violations.
 func Judge(e Evidence) []Violation {
 	h := index(e)
 	var all []Violation

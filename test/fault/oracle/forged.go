@@ -10,14 +10,15 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// AnnotationForged is on the objects that a scenario creates in a member with Xylem's stamp,
-// as a member's admin could: it tells them from Xylem's own.
+// AnnotationForged marks the objects that a scenario creates in a member with Xylem's stamp, as a
+// member's admin could. It distinguishes them from Xylem's own.
 const AnnotationForged = "example.com/forged"
 
 func isForged(obj client.Object) bool { return obj.GetAnnotations()[AnnotationForged] != "" }
 
-// believed is I8: what a member's admin forges decides nothing in the host. No root claim is
-// placed where only a forged leaf claim is, and no host PV represents a forged leaf PV.
+// believed is I8: nothing that a member's admin forges decides anything in the host. No root
+// claim is placed because of a forged leaf claim alone, and no host PV represents a forged leaf
+// PV.
 func believed(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, s := range e.History {

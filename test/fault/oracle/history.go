@@ -11,11 +11,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// lag is how much later than it happened something may have been seen: evidence
-// from two clusters and a ledger is in order only as far as this.
+// lag is the maximum delay between an event and its observation. Evidence from two clusters and a
+// ledger is ordered only to this precision.
 const lag = 500 * time.Millisecond
 
-// at is a state of an object of one kind.
+// at is a state of an object at a time.
 type at[T any] struct {
 	time time.Time
 	gone bool
@@ -31,7 +31,7 @@ type (
 	contentAt  = at[*snapshotv1.VolumeSnapshotContent]
 )
 
-// placedIn is where a claim's volume was to be; "" if there was no claim.
+// placedIn returns the place of a claim's volume, or "" if there was no claim.
 func placedIn(c claimAt) string {
 	if c.obj == nil {
 		return ""
@@ -39,10 +39,10 @@ func placedIn(c claimAt) string {
 	return c.obj.Annotations[v1alpha1.AnnotationPlacedIn]
 }
 
-// place is a cluster and the name of an object in it.
+// place is a cluster, and the name of an object in it.
 type place struct{ cluster, name string }
 
-// history is evidence, by object.
+// history is the evidence by object.
 type history struct {
 	host string
 	// claims by UID, volumes by name.
@@ -50,18 +50,18 @@ type history struct {
 	volumes map[place][]volumeAt
 	// mirrors are host PVs by the leaf PV that they represent, <cluster ID>/<name>.
 	mirrors map[string][]volumeAt
-	// pods of the host, by UID; leaves of them in the members, by their own UIDs.
+	// pods of the host by UID, and leaves of them in the members by their own UIDs.
 	pods   map[types.UID][]podAt
 	leaves map[types.UID]map[types.UID][]podAt
 	// snapshots of the host, and its contents of Xylem's driver, by UID.
 	snapshots map[types.UID][]snapshotAt
 	contents  map[types.UID][]contentAt
-	// leafContents are those of the members.
+	// leafContents are the contents of the members.
 	leafContents map[place][]contentAt
 }
 
-// standsFor is the leaf PV that a host PV represents: by its volume handle, or, of a
-// promise, by what it records; "" if there is none.
+// standsFor returns the leaf PV that a host PV represents, from its volume handle or, for a
+// promise, from its record. It returns "" if there is none.
 func standsFor(pv *corev1.PersistentVolume) string {
 	switch csi := pv.Spec.CSI; {
 	case csi == nil:
@@ -133,7 +133,7 @@ func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
 	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
-// goneBy reports whether a claim had been observed to be gone by a time.
+// goneBy reports whether a claim was observed to be gone by a time.
 func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	for _, c := range h.claims[uid] {
 		if c.gone && !c.time.After(when.Add(lag)) {
@@ -156,8 +156,8 @@ func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	return last, found
 }
 
-// around are the states that may have held at a time, by how exactly times of two clusters
-// compare.
+// around returns the states that may have existed at a time, given the precision of times from
+// two clusters.
 func around[T any](states []at[T], when time.Time) []at[T] {
 	var held []at[T]
 	for i, s := range states {
@@ -168,7 +168,7 @@ func around[T any](states []at[T], when time.Time) []at[T] {
 	return held
 }
 
-// stampedRoot is the root claim's UID in the stamp that a leaf PV ever carried.
+// stampedRoot returns the root claim's UID from any stamp that a leaf PV ever had.
 func stampedRoot(states []volumeAt) types.UID {
 	for _, s := range states {
 		if uid := s.obj.Annotations[v1alpha1.AnnotationRootUID]; uid != "" {
@@ -178,5 +178,5 @@ func stampedRoot(states []volumeAt) types.UID {
 	return ""
 }
 
-// leafClaim is the UID of the leaf claim that a volume was created for.
+// leafClaim returns the UID of the leaf claim for which a volume was created.
 func leafClaim(volume string) types.UID { return types.UID(strings.TrimPrefix(volume, "pvc-")) }

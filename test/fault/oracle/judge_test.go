@@ -23,7 +23,7 @@ const (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// second is n seconds after the start.
+// second returns the time n seconds after the start.
 func second(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 
 func seen(cluster string, n int, obj client.Object) Sighting {
@@ -111,7 +111,7 @@ func requests(rs ...controlplane.Request) map[string]controlplane.Requests {
 	return map[string]controlplane.Requests{one: rs}
 }
 
-// life is a volume's until it is Released in the host, as it should be.
+// life is the correct history of a volume until it is Released in the host.
 func life() []Sighting {
 	return []Sighting{
 		seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 2, leafVolume()), seen(one, 3, leafVolume(stamped, retain)),
@@ -119,8 +119,8 @@ func life() []Sighting {
 	}
 }
 
-// scratch is a claim with a fulfilled promise that is marked as unused, 10 s of grace
-// later as releasing, and then destroyed; key is changed to value.
+// scratch is a claim with a fulfilled promise that is marked as unused, 10 s later as releasing,
+// and then destroyed. key is changed to value.
 func scratch(pod Sighting, change ...string) []Sighting {
 	promise := func(annotations map[string]string) *corev1.PersistentVolume {
 		pv := hostVolume(corev1.VolumeBound)

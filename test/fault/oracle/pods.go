@@ -10,7 +10,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// leafOf is the UID of the root that a leaf Pod was created for; "" if it is none of Xylem's.
+// leafOf returns the UID of the root for which a leaf Pod was created, or "" if it is not
+// Xylem's.
 func leafOf(e Evidence, cluster string, pod *corev1.Pod) types.UID {
 	if cluster == e.Host || pod.Namespace != e.Namespace || pod.Labels[v1alpha1.LabelHost] != e.IDs[e.Host] {
 		return ""
@@ -18,10 +19,10 @@ func leafOf(e Evidence, cluster string, pod *corev1.Pod) types.UID {
 	return types.UID(pod.Annotations[v1alpha1.AnnotationRootUID])
 }
 
-// again is I6: the containers of a root Pod run once, in whichever member. A leaf Pod that
-// was withdrawn before its containers started may be created again; one that has started may
-// not. A restore may undo all that the clusters knew of it: then the root says whether it is
-// to run.
+// again is I6: the containers of a root Pod run only once, in whichever member. A leaf Pod that
+// was withdrawn before its containers started may be created again, but not one that started. A
+// restore may undo all that the clusters knew of it. Then the root determines whether it should
+// run.
 func again(e Evidence, h *history) []Violation {
 	var found []Violation
 	for root, leaves := range h.leaves {
@@ -54,22 +55,22 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// pushed reports whether a root Pod says that a leaf runs for it, or has run.
+// pushed reports whether a root Pod shows that a leaf runs or has run for it.
 func pushed(root *corev1.Pod) bool {
 	return slices.ContainsFunc(root.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
 	})
 }
 
-// toRun reports whether a root Pod was to be run when a leaf Pod of it was created: it was
-// there, had not ended, and did not say that a leaf runs for it.
+// toRun reports whether a root Pod should run at the time when a leaf Pod was created for it: it
+// existed, had not ended, and did not show that a leaf runs.
 func (h *history) toRun(root types.UID, leaf podAt) bool {
 	s, known := before(h.pods[root], leaf.time.Add(-lag))
 	return known && !s.gone && s.obj.DeletionTimestamp == nil && !finished(s.obj) && !pushed(s.obj)
 }
 
-// unfinished is I6 at the end: no leaf Pod runs, or is about to, for a root Pod that has
-// ended or is gone.
+// unfinished is I6 at the end: no leaf Pod runs, or is about to, for a root Pod that has ended or
+// is gone.
 func unfinished(e Evidence, _ *history) []Violation {
 	alive := map[types.UID]bool{}
 	for _, s := range e.Live {

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// rootPod is the root, in a phase, and says that a leaf runs for it or not.
+// rootPod returns a root in a phase that shows that a leaf runs for it, or not.
 func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "app", UID: rootUID}, Status: corev1.PodStatus{Phase: phase}}
 	if runs {
@@ -20,7 +20,7 @@ func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	return pod
 }
 
-// leafPod is a leaf of the root, in a phase: one that is Pending has not started.
+// leafPod returns a leaf of the root in a phase. A Pending one has not started.
 func leafPod(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: run, Name: "app", UID: uid,

@@ -10,14 +10,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// whenUnused reports whether a host PV is a promise whose disk goes with its last Pod.
+// whenUnused reports whether a host PV is a promise whose disk is released with its last Pod.
 func whenUnused(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
 		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// used reports what was lacking, at a time, of the proof that the disk of a claim that
-// lives may be destroyed, since no Pod uses it: I2 (c).
+// used returns what was missing, at a time, from the proof that no Pod uses the disk of an
+// existing claim: I2 (c).
 func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
 	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
 	grace, graceErr := time.ParseDuration(promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterReleaseGrace])
@@ -37,8 +37,8 @@ func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when t
 	return h.user(promise, when)
 }
 
-// user reports which Pod used a promise in its member from before it was marked until a
-// time. One that was bound after the mark gets no such disk.
+// user returns the Pod that used a promise in its member from before the mark until a time. A Pod
+// that was bound after the mark does not get the disk.
 func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string {
 	marked := when
 	for _, s := range h.mirrors[standsFor(promise)] {

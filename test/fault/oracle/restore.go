@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// notice is how long after a restore the manager may take to notice it: it probes each
-// second here, and reads its record whenever it watches again.
+// notice is how long the manager may take to notice a restore. Here, it probes every second, and
+// reads its record when it restarts a watch.
 const notice = 5 * time.Second
 
-// suspended is I2 after a restore: from when it must have been noticed until an admin has
-// confirmed it, nothing is destroyed where the restored cluster was the proof, or is the
-// place. After a restore of the host that is everywhere.
+// suspended is I2 after a restore. From when the manager must have noticed it until an admin
+// confirms it, nothing is destroyed if the restored cluster is the place or part of the proof.
+// After a restore of the host, that is everywhere.
 func suspended(e Evidence, h *history) []Violation {
 	if e.Restored == nil {
 		return nil
@@ -24,21 +24,22 @@ func suspended(e Evidence, h *history) []Violation {
 	return slices.Concat(deletedUnconfirmed(e), putToDeleteUnconfirmed(e, h), contentsPutToDeleteUnconfirmed(e, h))
 }
 
-// unconfirmed reports whether a write in a cluster, at a time, came after a restore that
-// concerns the cluster and before its confirmation.
+// unconfirmed reports whether a write in a cluster was made after a restore that affects the
+// cluster, and before its confirmation.
 func (e Evidence) unconfirmed(cluster string, at time.Time) bool {
 	from, to := e.Restored.At.Add(notice), e.Restored.Confirmed
 	return cluster != e.Host && (e.Restored.Cluster == e.Host || e.Restored.Cluster == cluster) &&
 		at.After(from) && (to.IsZero() || at.Before(to))
 }
 
-// undone reports whether what was seen in the host at a time may not hold at a later one,
-// because the host was restored in between.
+// undone reports whether the host was restored between two times, so that an earlier observation
+// in the host may no longer hold.
 func (e Evidence) undone(seen, later time.Time) bool {
 	return e.Restored != nil && e.Restored.Cluster == e.Host && seen.Before(e.Restored.At) && later.After(e.Restored.Began)
 }
 
-// deletedUnconfirmed finds claims, volumes, snapshots and contents that were deleted before the confirmation.
+// deletedUnconfirmed finds claims, volumes, snapshots and contents that were deleted before the
+// confirmation.
 func deletedUnconfirmed(e Evidence) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Requests)) {
@@ -61,7 +62,7 @@ func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 		held := false
 		for i, s := range states {
 			if i > 0 && states[i-1].obj.UID != s.obj.UID {
-				held = false // somebody made another one of that name
+				held = false // somebody created another one with that name
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) && e.unconfirmed(where.cluster, s.time) {

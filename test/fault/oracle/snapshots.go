@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// handleOf is the leaf content that a host content represents, <cluster ID>/<name>; "" before
-// its member has answered.
+// handleOf returns the leaf content that a host content represents, <cluster ID>/<name>, or "" if
+// the member has not responded yet.
 func handleOf(content *snapshotv1.VolumeSnapshotContent) string {
 	if content.Status == nil || content.Status.SnapshotHandle == nil {
 		return ""
@@ -23,8 +23,8 @@ func handleOf(content *snapshotv1.VolumeSnapshotContent) string {
 	return *content.Status.SnapshotHandle
 }
 
-// represents reports whether a host content is that of a snapshot on a ledger: by its
-// handle, or, before it has one, by the VolumeSnapshot and the place.
+// represents reports whether a host content represents a snapshot in a ledger: by its handle or,
+// without one, by the VolumeSnapshot and the place.
 func represents(content *snapshotv1.VolumeSnapshotContent, id string, taken ledger.Entry) bool {
 	if handle := handleOf(content); handle != "" {
 		return handle == id+"/"+taken.ContentName
@@ -33,7 +33,7 @@ func represents(content *snapshotv1.VolumeSnapshotContent, id string, taken ledg
 	return ref.Namespace+"/"+ref.Name == taken.VolumeSnapshot && cmp.Or(content.Annotations[v1alpha1.AnnotationPlacedIn], id) == id
 }
 
-// snapshotsAccounted is I1 for snapshots: each that is there has a content in the host, or is
+// snapshotsAccounted is I1 for snapshots: each one that exists has a content in the host, or is
 // reported as orphaned.
 func snapshotsAccounted(e Evidence, _ *history) []Violation {
 	var found []Violation
@@ -69,8 +69,8 @@ func (e Evidence) forgottenSnapshot(member string, taken ledger.Entry) bool {
 	})
 }
 
-// snapshotsNotLost is I2 for snapshots, by the ledger: of each that was destroyed it had been
-// proven that nobody wanted it.
+// snapshotsNotLost is I2 for snapshots, from the ledger: nobody wanted the destroyed ones, and
+// that was proven.
 func snapshotsNotLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -94,8 +94,8 @@ func snapshotsNotLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// contentsPutToDelete is I2 before any snapshot is touched: a leaf content that was held at
-// Retain is put to Delete only with the same proof.
+// contentsPutToDelete is I2 before a snapshot is destroyed: setting a leaf content from Retain to
+// Delete needs the same proof.
 func contentsPutToDelete(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.leafContents {
@@ -113,14 +113,14 @@ func contentsPutToDelete(e Evidence, h *history) []Violation {
 	return found
 }
 
-// putToDelete are the states of a stamped content in which its policy had just gone from
-// Retain to Delete.
+// putToDelete returns the states of a stamped content whose policy had just changed from Retain
+// to Delete.
 func putToDelete(states []contentAt) []contentAt {
 	var all []contentAt
 	held := false
 	for i, s := range states {
 		if i > 0 && states[i-1].obj.UID != s.obj.UID {
-			held = false // somebody made another one of that name
+			held = false // somebody created another one with that name
 		}
 		retain := s.obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain
 		if held && !retain && !s.gone {
@@ -131,9 +131,9 @@ func putToDelete(states []contentAt) []contentAt {
 	return all
 }
 
-// snapshotLost reports what was lacking, at a time, of the proof that a snapshot may be
-// destroyed: its host content is being deleted with policy Delete, its VolumeSnapshot has
-// ended, and the member's policy was Delete.
+// snapshotLost returns what was missing, at a time, from the proof that a snapshot may be
+// destroyed: its host content is being deleted with policy Delete, its VolumeSnapshot has ended,
+// and the member's policy was Delete.
 func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, when time.Time) string {
 	leaf := h.leafContents[place{member, taken.ContentName}]
 	if len(leaf) > 0 && leaf[0].obj.Labels[v1alpha1.LabelHost] == "" && leaf[0].obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
@@ -151,9 +151,8 @@ func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, wh
 	return ""
 }
 
-// contentsOf are the host contents that ever represented a snapshot: those with its handle, or,
-// if there is none, the last one of its VolumeSnapshot that there was when its leaf content
-// was made.
+// contentsOf returns the host contents that ever represented a snapshot: those with its handle
+// or, if there is none, the last one of its VolumeSnapshot when its leaf content was created.
 func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, when time.Time) [][]contentAt {
 	made := when
 	if len(leaf) > 0 {
@@ -177,7 +176,7 @@ func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, wh
 	return [][]contentAt{last}
 }
 
-// contentWanted reports what was lacking of the proof that nobody wanted a host content.
+// contentWanted returns what was missing from the proof that nobody wanted a host content.
 func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	state, known := before(states, when.Add(lag))
 	if !known {

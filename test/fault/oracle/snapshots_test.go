@@ -77,7 +77,7 @@ func ofSnapshot(method string, n int) ledger.Entry {
 	return e
 }
 
-// taken is a snapshot's life until it is in use, as it should be.
+// taken is the correct history of a snapshot until it is in use.
 func taken(more ...Sighting) []Sighting {
 	mine := handled(oneID + "/" + leafContentName)
 	return append([]Sighting{

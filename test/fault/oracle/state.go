@@ -17,27 +17,27 @@ type Object struct {
 	unstructured.Unstructured
 }
 
-// dropped are fields that differ from run to run and mean nothing: paths without
-// the indices of lists.
+// dropped are paths, without list indices, of fields that differ from run to run and have no
+// meaning.
 var dropped = []string{
 	"resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.uid",
-	// Which life of a provisioner it was; and what the host's PV controller adds to
-	// a claim only if it sees it before the claim is bound.
+	// The provisioner's process; and what the host's PV controller adds to a claim only if it
+	// observes the claim before it is bound.
 	"kubernetes.io/csiProvisionerIdentity", "kubernetes.io/storage-provisioner",
-	// Put on to wake the member's PV controller, and only if it sleeps.
+	// Xylem adds it to enqueue the PV in the member's PV controller, only if necessary.
 	"xylem.io/volume-uid",
-	// Only a volume that is stamped while its root is there gets it.
+	// Only a volume that is stamped while its root exists gets it.
 	"xylem.io/root-namespace-uid",
-	// Whether the member's PV controller or Xylem was the first to point a volume that no claim had
-	// at the leaf claim that names it.
+	// Whether the member's PV controller or Xylem first bound an unbound volume to the leaf claim
+	// that names it.
 	"kubernetes.io/bound-by-controller",
-	// How often a status was written is no part of what it says.
+	// The number of writes to a status does not matter.
 	"observedGeneration",
-	// Put on a VolumeSnapshot by its controller at the next occasion after it is bound.
+	// The snapshot-controller adds it to a VolumeSnapshot some time after binding it.
 	"metadata.finalizers[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]",
-	// Of a content that is a number, which no pattern finds.
+	// The handle in a content is a number, which no pattern matches.
 	"status.creationTime",
-	// Of the host's and the members' own CAs, and of tokens.
+	// The CAs of the host and the members, and tokens.
 	"data.ca.crt", "kubernetes.io/config.",
 }
 
@@ -48,12 +48,12 @@ var (
 	loopback  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	random    = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
 	revision  = regexp.MustCompile(`-[0-9a-f]{8,10}\b`)
-	// collision: the digest that tells volumes apart whose leaves have one name.
+	// collision: the digest that distinguishes volumes whose leaves have the same name.
 	collision = regexp.MustCompile(`-[0-9a-f]{16}\b`)
 )
 
-// Normalise writes objects down so that two runs can be compared: a line for each
-// field, without what differs from run to run, with UIDs as what they represent.
+// Normalise renders objects so that two runs can be compared: one line for each field, without
+// what differs from run to run. It replaces UIDs by the object that they represent.
 func Normalise(objects []Object, namespace string, ids map[string]string) []string {
 	n := normaliser{namespace: namespace, names: map[string]string{}}
 	for name, id := range ids {
@@ -119,8 +119,8 @@ func (n normaliser) flatten(lines *[]string, prefix, path string, value any) {
 	}
 }
 
-// identity names an item of a list: by its type or name where it has one, for
-// conditions and the like are sets.
+// identity returns the key of a list's item, such as its type or name, because conditions and the
+// like are sets.
 func identity(i int, item any) string {
 	switch v := item.(type) {
 	case string:

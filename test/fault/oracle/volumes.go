@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// accounted is I1: each disk that is there has somebody who may still want it, or
-// is reported as orphaned.
+// accounted is I1: each disk that exists has an owner who may still want it, or is reported as
+// orphaned.
 func accounted(e Evidence, _ *history) []Violation {
 	live := liveOf(e)
 	var found []Violation
@@ -32,8 +32,8 @@ func accounted(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// forgotten: the member was restored to before the volume was, and knows nothing of it.
-// Nobody but its driver does.
+// forgotten: the member was restored to before the volume existed, and only its driver knows of
+// it.
 func forgotten(e Evidence, live ends, member, volume string) bool {
 	return e.Restored != nil && e.Restored.Cluster == member && live.volumes[place{member, volume}] == nil
 }
@@ -62,9 +62,9 @@ func liveOf(e Evidence) ends {
 	return l
 }
 
-// wanted: the volume's root claim is there, or its host PV says that it is
-// retained, or may be used again. One whose leaf PV somebody has deleted in the
-// member is wanted for as long as the host has its PV and that one's claim.
+// wanted: the volume's root claim exists, or its host PV is retained, or may be used again. If
+// somebody deleted its leaf PV in the member, it is wanted as long as the host has its PV and
+// that PV's claim.
 func (l ends) wanted(member, id, volume string) bool {
 	mirror := l.mirrors[id+"/"+volume]
 	leaf := l.volumes[place{member, volume}]
@@ -77,8 +77,7 @@ func (l ends) wanted(member, id, volume string) bool {
 	return mirror != nil && mirror.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// notLost is I2 by the ledger: of each disk that was destroyed it had been
-// proven that nobody wanted it.
+// notLost is I2 from the ledger: nobody wanted the destroyed disks, and that was proven.
 func notLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -102,7 +101,7 @@ func notLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// lost reports why a leaf volume should not have been destroyed at a time.
+// lost returns why a leaf volume should not have been destroyed at a time.
 func (h *history) lost(e Evidence, member, volume string, when time.Time) string {
 	states := h.volumes[place{member, volume}]
 	mirror, mirrored := before(h.mirrors[e.IDs[member]+"/"+volume], when.Add(lag))
@@ -113,9 +112,9 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 	return h.unproven(states, mirror, mirrored, root, when)
 }
 
-// withdrawn reports why a leaf claim whose volume was never mirrored should have kept
-// it: the volume is its member's own affair once the claim was withdrawn, and one
-// that is bound is not withdrawn while its root is there.
+// withdrawn returns why a leaf claim whose volume was never mirrored should have kept it. Once
+// the claim is withdrawn, the volume is the member's business. A bound claim is not withdrawn
+// while its root exists.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	if !h.goneBy(uid, when) {
 		return fmt.Sprintf("it was never mirrored, and its leaf claim %s was there", uid)
@@ -128,8 +127,8 @@ func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	return ""
 }
 
-// unproven reports what was lacking, at a time, of the proof that a mirrored volume
-// may be destroyed.
+// unproven returns what was missing, at a time, from the proof that a mirrored volume may be
+// destroyed.
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
 		root = mirror.obj.Spec.ClaimRef.UID
@@ -150,15 +149,15 @@ func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, ro
 	return ""
 }
 
-// flips is I2 before any disk is touched: a leaf PV that was held at Retain is put
-// to Delete only with the same proof.
+// flips is I2 before a disk is destroyed: setting a leaf PV from Retain to Delete needs the same
+// proof.
 func flips(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.volumes {
 		root, held := stampedRoot(states), false
 		for i, s := range states {
 			if i > 0 && states[i-1].obj.UID != s.obj.UID {
-				held = false // somebody made another one of that name
+				held = false // somebody created another one with that name
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) {
@@ -177,8 +176,8 @@ func ofNamespace(pv *corev1.PersistentVolume, namespace string) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Namespace == namespace
 }
 
-// once is I3: a root claim never had two volumes, unless the first goes with its
-// last Pod: of those there is one at a time, since its PV has capacity for no more.
+// once is I3: a root claim never had two volumes. If a promise's disk is released with its last
+// Pod, it has one at a time, since its PV has capacity for no more.
 func once(e Evidence, h *history) []Violation {
 	handles := map[types.UID]map[string]bool{}
 	for handle, states := range h.mirrors {
@@ -200,9 +199,8 @@ func once(e Evidence, h *history) []Violation {
 	return slices.Concat(found, surviving(e), moved(e, h), unplaced(e, h))
 }
 
-// moved is I3 on the place: it never went from one member to another at once, but is
-// removed when the first is proven empty. What was seen only before the host was
-// restored says nothing.
+// moved is I3 for placed-in: it never changes directly from one member to another, but is removed
+// when the first is proven empty. Observations from before a restore of the host do not count.
 func moved(e Evidence, h *history) []Violation {
 	var found []Violation
 	for uid, states := range h.claims {
@@ -216,10 +214,9 @@ func moved(e Evidence, h *history) []Violation {
 	return found
 }
 
-// unplaced is I3 before any volume is created: a leaf claim came into being only when
-// the host's claim said that its place is there. Claims that were not seen in the host
-// before, since nothing was written to them, say nothing, and neither do those that
-// were seen only before the host was restored.
+// unplaced is I3 before a volume is created: a leaf claim is created only after the host's claim
+// records its place. Claims that were never observed in the host, because nobody wrote to them,
+// do not count; neither do observations from before a restore of the host.
 func unplaced(e Evidence, h *history) []Violation {
 	var found []Violation
 	seen := map[types.UID]bool{}
@@ -240,8 +237,8 @@ func unplaced(e Evidence, h *history) []Violation {
 }
 
 // surviving is I3 on the disks: of those that were created for one root claim, one is left. After
-// a restore, there may be others that are reported as orphaned: what it brought back in a
-// member, or what the host has forgotten.
+// a restore, others may be left if they are reported as orphaned: those that the restore brought
+// back in a member, or that the host has forgotten.
 func surviving(e Evidence) []Violation {
 	live := liveOf(e)
 	volumes := map[types.UID][]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// settled: it came to an end at all, and nobody crashed on the way (I5, I6).
+// settled: the run settled, and the manager did not crash (I5, I6).
 func settled(e Evidence, _ *history) []Violation {
 	var found []Violation
 	if e.Unsettled != "" {
@@ -27,7 +27,7 @@ func settled(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// canaries is I4: what is not Xylem's is as it was.
+// canaries is I4: objects that are not Xylem's are unchanged.
 func canaries(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, c := range e.Canaries {
@@ -38,8 +38,8 @@ func canaries(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// ownWrites is I4 by the audit logs: what was written of the kinds that are
-// watched carried our stamp.
+// ownWrites is I4 from the audit logs: every write to a watched kind was to an object with our
+// stamp.
 func ownWrites(e Evidence, _ *history) []Violation {
 	ours, watched := map[string]bool{}, map[string]bool{}
 	for _, s := range slices.Concat(e.History, e.Live) {
@@ -61,9 +61,9 @@ func ownWrites(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// carries reports whether an object is Xylem's to write: in members what has its
-// stamp; in the host PVs with its label, contents of its driver, and what users made, which
-// it annotates. VolumeSnapshots are the users' alone.
+// carries reports whether Xylem may write an object. In members, it must have the stamp. In the
+// host, these are PVs with Xylem's label, contents of its driver, and the users' objects that
+// Xylem annotates. VolumeSnapshots belong to users alone.
 func carries(e Evidence, s Sighting) bool {
 	if s.Cluster != e.Host {
 		return s.Object.GetLabels()[v1alpha1.LabelHost] == e.IDs[e.Host]
@@ -103,7 +103,7 @@ func resourceOf(obj client.Object) string {
 	}
 }
 
-// quiet is I5: once everything is as it should be, nothing is written.
+// quiet is I5: once everything is settled, nothing is written.
 func quiet(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Quiet)) {
@@ -114,13 +114,12 @@ func quiet(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// delayed are the kinds that are written seconds after their cause, by design:
-// sums over a member, and the end of an empty leaf namespace.
+// delayed are the kinds that are written seconds after their cause, by design: totals of a
+// member, and the removal of an empty leaf namespace.
 var delayed = []string{"nodes/status", "clusterregistrations/status", "namespaces"}
 
-// Lasting are the writes that count against rest: not those of Leases, nor those
-// in the namespaces of other runs, which are being removed; nor, unless strict,
-// those that are delayed.
+// Lasting returns the writes that violate rest. Those to Leases and to the namespaces of other
+// runs do not, nor, unless strict, delayed ones.
 func Lasting(requests controlplane.Requests, namespace string, strict bool) controlplane.Requests {
 	return requests.Writes().Where(func(r controlplane.Request) bool {
 		switch {
@@ -135,10 +134,10 @@ func Lasting(requests controlplane.Requests, namespace string, strict bool) cont
 	})
 }
 
-// NamespacePrefix begins the names of all runs' namespaces.
+// NamespacePrefix is the prefix of all runs' namespaces.
 const NamespacePrefix = "fault-"
 
-// sameEnd is I6: the end is that of a run without faults.
+// sameEnd is I6: the end state equals that of a run without faults.
 func sameEnd(e Evidence, _ *history) []Violation {
 	if e.Reference == nil || e.Unsettled != "" {
 		return nil
@@ -149,7 +148,7 @@ func sameEnd(e Evidence, _ *history) []Violation {
 	return nil
 }
 
-// Diff is the lines that only one of two states has.
+// Diff returns the lines that only one of two states has.
 func Diff(reference, state []string) string {
 	counts := map[string]int{}
 	for _, line := range reference {
