@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/fault/engine"
 )
 
-// entry is what one command came to.
+// entry is the result of one command.
 type entry struct {
 	Date       string `json:"date"`
 	Commit     string `json:"commit"`
@@ -30,14 +30,14 @@ type entry struct {
 	Minutes    int    `json:"minutes"`
 }
 
-// The running total stands in the README beside the file, between these lines.
+// These lines enclose the running total in the README next to the file.
 const (
 	readme     = "README.md"
 	totalBegin = "<!-- running total -->\n"
 	totalEnd   = "<!-- end of the running total -->\n"
 )
 
-// record adds what a command came to to a file, and to the README beside it.
+// record appends a command's result to a file, and to the README next to it.
 func record(path, command, built string, seed uint64, report *engine.Report) error {
 	var entries []entry
 	content, err := os.ReadFile(path) //nolint:gosec // named by the caller
@@ -107,12 +107,12 @@ func (e *entry) add(other entry) {
 	e.Minutes += other.Minutes
 }
 
-// String is the numbers of a row.
+// String returns the numbers of a row.
 func (e *entry) String() string {
 	return fmt.Sprintf("| %d | %d | %d | %d | %d | %d |\n", e.Runs, e.Faults, e.Missed, e.Violations, e.Errors, e.Minutes)
 }
 
-// commit is that of the tree, "+" if it has changes; "" where there is no git.
+// commit returns the tree's commit, with "+" if the tree has changes, or "" without git.
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty=+").Output() //nolint:noctx // a moment
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// sliceRigs fit beside whatever else a machine that tests does.
+	// sliceRigs leaves resources for the other tests on the machine.
 	sliceRigs = 3
-	// sliceTime bounds the slice.
+	// sliceTime is the timeout of the slice.
 	sliceTime = 15 * time.Minute
 )
 

@@ -1,4 +1,4 @@
-// Package engine runs scenarios under faults: it lets a scenario go through once
-// without, counts the writes, and then again and again with a fault at one of
-// them, or two, and has package oracle judge each end.
+// Package engine runs scenarios under faults. It first runs a scenario without faults and counts the
+// writes. Then it repeats the scenario with a fault at one or two of the writes. Package oracle
+// judges each end.
 package engine

@@ -21,14 +21,17 @@ func References(scenarios []scenario.Scenario) []Spec {
 	return specs
 }
 
-// Enumerate is every write of every scenario with both ways of dying; then every
-// write with an error: each with one kind of them, turn by turn, and two in a run,
-// half the scenario apart. In every scenario the host and a member are restored, under the
-// manager and while it is dead, each at another of its writes. Every scenario is also run
-// without a fault, for a minute of rest: these runs only wait, and are spread over the
-// others. They come in an order that the seed gives, so that a time limit leaves out some of
-// each. If kinds are given, it is every write with each of these, and nothing else. The
-// engine must have the references.
+// Enumerate returns these runs:
+//   - every write of every scenario with both ways to die;
+//   - every write with an error: the kinds of errors in turn, and two errors in a run, half a
+//     scenario apart;
+//   - for every scenario, restores of the host and of a member, while the manager runs and while it
+//     is dead, each at a different write;
+//   - every scenario without a fault, with a minute of rest. These runs mostly wait, and are spread
+//     among the others.
+//
+// The seed determines the order, so that a time limit omits some of each. If kinds are given,
+// Enumerate returns every write with each of these instead. The engine must have the references.
 func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
 	var deaths, errs, rests []Spec
 	turn := 0

@@ -1,8 +1,7 @@
-// Package mutation puts defects into Xylem, to see that the fault harness finds
-// them: each class that is known from Xylem's peers (its own issues and theirs),
-// and the loss of each check that an invariant rests on.
+// Package mutation adds defects to Xylem, to prove that the fault harness finds them. There is a
+// mutation for each known class of defects in similar projects and in Xylem itself, and for each
+// safeguard of an invariant.
 //
-// A mutation is an edit of the product's source that never touches the tree: the
-// mutant is built with `go build -overlay`. An edit that no longer fits the source
-// fails a unit test, so that the list follows the code.
+// A mutation edits the product's source without touching the tree: `go build -overlay` builds the
+// mutant. A unit test fails if an edit no longer matches the source, so the list follows the code.
 package mutation

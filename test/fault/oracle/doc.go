@@ -1,8 +1,7 @@
-// Package oracle judges what a run came to. Its input is evidence that others
-// collected: every state that the objects went through, as seen past the
-// proxies; the CSI drivers' ledgers; the audit logs; the objects at the end. Its
-// output is which of the invariants I1 to I6 were violated, and by what.
+// Package oracle judges a run. Its input is evidence that other packages collected: every state of
+// the objects, observed without the proxies; the CSI drivers' ledgers; the audit logs; and the
+// objects at the end. Its output is the list of violations of the invariants I1 to I6, with causes.
 //
-// It is pure: no client, no clock. What Xylem says of itself is no evidence, but
-// for one thing that I1 asks for: that an orphaned volume is reported.
+// It is pure: it has no client and no clock. It trusts nothing that Xylem reports, with one
+// exception that I1 requires: the report of orphaned volumes.
 package oracle

@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// certificateLife is longer than any test.
+// certificateLife exceeds the duration of any test.
 const certificateLife = 30 * 24 * time.Hour
 
-// newCertificate creates a certificate for loopback that is its own authority, and
-// returns it in PEM too.
+// newCertificate creates a self-signed certificate for loopback, and also returns it as PEM.
 func newCertificate(name string) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// conn is a client's TCP connection, below TLS, that can be frozen: it takes no
-// byte then and gives none, and is not closed either.
+// conn is a client's TCP connection, below TLS. It can be frozen: then it neither reads nor
+// writes, and is not closed either.
 type conn struct {
 	*net.TCPConn
 	forget func(*conn)
@@ -17,9 +17,9 @@ type conn struct {
 	once   sync.Once
 
 	mu sync.Mutex
-	// frozen is closed when bytes may move again; nil: they may.
+	// frozen is closed when the connection is thawed. It is nil if the connection is not frozen.
 	frozen chan struct{}
-	// hole is true for a connection that is never to be thawed.
+	// hole is true for a connection that will never be thawed.
 	hole bool
 }
 
@@ -33,7 +33,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf is the connection that a request came over.
+// connOf returns the connection of a request.
 func connOf(ctx context.Context) *conn {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -68,13 +68,13 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// reset closes the connection so that the client sees a reset, no orderly end.
+// reset closes the connection so that the client sees a reset instead of an orderly end.
 func (c *conn) reset() {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }
 
-// isClosed reports whether the connection was closed on our side.
+// isClosed reports whether our side closed the connection.
 func (c *conn) isClosed() bool {
 	select {
 	case <-c.closed:
@@ -84,7 +84,7 @@ func (c *conn) isClosed() bool {
 	}
 }
 
-// await waits until bytes may move; false: the connection was closed.
+// await waits until the connection is not frozen. It returns false if the connection was closed.
 func (c *conn) await() bool {
 	for {
 		c.mu.Lock()
@@ -101,7 +101,7 @@ func (c *conn) await() bool {
 	}
 }
 
-// freeze stops all bytes; permanently if the connection is a black hole.
+// freeze stops all reads and writes, permanently if the connection is a black hole.
 func (c *conn) freeze(hole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *conn) freeze(hole bool) {
 	}
 }
 
-// thaw lets bytes move again.
+// thaw resumes reads and writes.
 func (c *conn) thaw() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,25 +1,21 @@
-// Package proxy is a TLS reverse proxy in front of one API server that knows
-// what it forwards. It records every write of its clients, and at each of them
-// it can do what networks, API servers and machines do on bad days; it also ends
-// watches, calls their resource versions too old, and answers lists out of the
-// past. Clients speak HTTP/2 with it and pass it their bearer tokens, which it
-// forwards as they are; client certificates do not get through.
+// Package proxy is a TLS reverse proxy in front of one API server that understands the Kubernetes
+// API. It records every write of its clients, and can inject a fault at each: an error, a lost
+// response, a broken connection, or the death of the client. It can also end watches, answer them
+// with 410 Expired, and answer lists with an earlier state. Clients use HTTP/2 and bearer tokens,
+// which the proxy forwards. It does not support client certificates.
 //
-// What a write is: create, update, patch, delete and deletecollection, each once,
-// as it passes the gate. Reviews of access and tokens change nothing and are not
-// counted, dry runs neither. A write that was let pass is carried out to its end
-// even if the client goes away meanwhile, so that what the log has was done.
+// Writes are create, update, patch, delete and deletecollection. The proxy counts each once, when it
+// passes the gate. It does not count dry runs, or reviews of tokens and access. Once a write has
+// passed the gate, the proxy completes it even if the client disconnects, so that the log is true.
 //
-// A kill is one point in time for all proxies that share a Log: the gate is closed
-// from when the plan says so until OnKill has returned, all connections are reset
-// then, and what came over them and had not passed the gate is dropped,
-// unrecorded.
+// A kill happens at one point in time for all proxies that share a Log. The gate is closed from the
+// plan's decision until OnKill has returned. Then all connections are reset. The proxy drops, and
+// does not record, requests that had not passed the gate.
 //
-// A black hole freezes the TCP connection: the answer, the answers of other
-// requests, HTTP/2 pings, everything. When it is healed (Disarm) such a
-// connection is reset, and the write that began it is never forwarded. The black
-// hole that SetMode makes of the whole proxy continues where it stopped, as that of
-// test/controlplane.
+// A black hole freezes the TCP connection with everything on it: the response, other requests and
+// HTTP/2 pings. Disarm resets the connection, and the proxy never forwards the write at which the
+// black hole began. If SetMode makes the whole proxy a black hole, traffic continues afterwards
+// where it stopped, as with test/controlplane.
 //
-// Lists of the past are such as the API allows: resource version 0 means any.
+// Earlier states in lists are within the API's rules: resource version 0 means any version.
 package proxy

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is what happens to a write, or what the whole proxy does (SetMode).
+// Fault is what happens to a write or, with SetMode, to the whole proxy.
 type Fault string
 
 const (
@@ -20,29 +20,29 @@ const (
 	Pass Fault = ""
 	// KillBefore calls OnKill and drops the write.
 	KillBefore Fault = "KillBefore"
-	// KillAfter forwards, reads the answer, calls OnKill and withholds the answer.
+	// KillAfter forwards, reads the response, calls OnKill and drops the response.
 	KillAfter Fault = "KillAfter"
-	// Conflict answers 409 and does not forward; so do the next four.
+	// Conflict responds with 409 without forwarding, also to the next four writes.
 	Conflict Fault = "Conflict"
-	// TooManyRequests answers 429 with Retry-After: 1.
+	// TooManyRequests responds with 429 and Retry-After: 1.
 	TooManyRequests Fault = "TooManyRequests"
 	// InternalError answers 500.
 	InternalError Fault = "InternalError"
 	// Unavailable answers 503.
 	Unavailable Fault = "Unavailable"
-	// Stall answers 504 after 30 s, or when the proxy is disarmed.
+	// Stall responds with 504 after 30 s, or when the proxy is disarmed.
 	Stall Fault = "Stall"
-	// Cut resets the connection instead of forwarding.
+	// Cut resets the connection without forwarding.
 	Cut Fault = "Cut"
-	// CutAfter forwards, and resets the connection instead of answering.
+	// CutAfter forwards, and resets the connection instead of responding.
 	CutAfter Fault = "CutAfter"
-	// BlackHole freezes the connection, with everything on it, until the proxy is
-	// disarmed, and does not forward.
+	// BlackHole freezes the connection with all its requests until the proxy is disarmed, without
+	// forwarding.
 	BlackHole Fault = "BlackHole"
 )
 
 const (
-	// stallTime is longer than any timeout of the manager's.
+	// stallTime exceeds all timeouts of the manager.
 	stallTime = 30 * time.Second
 	// retrySeconds is the Retry-After of TooManyRequests.
 	retrySeconds = 1
@@ -50,7 +50,7 @@ const (
 
 var errInjected = errors.New("a fault of the test")
 
-// refusal is the answer of a fault that answers by itself, nil for others.
+// refusal returns the response of a fault, or nil if it has none.
 func refusal(r Request) *apierrors.StatusError {
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 	switch r.Fault {
@@ -69,14 +69,14 @@ func refusal(r Request) *apierrors.StatusError {
 	}
 }
 
-// answer writes an error as API servers do. Clients that prefer another encoding
-// take JSON by its content type.
+// answer writes an error as API servers do. Clients that prefer another encoding accept JSON
+// because of its content type.
 func answer(w http.ResponseWriter, refused *apierrors.StatusError) {
 	status := refused.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)
 	if err != nil {
-		panic(err) // A Status is always encoded.
+		panic(err) // Encoding a Status never fails.
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if status.Reason == metav1.StatusReasonTooManyRequests {

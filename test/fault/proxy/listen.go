@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// listener hands out connections that can be frozen.
+// listener returns connections that can be frozen.
 type listener struct {
 	*net.TCPListener
 	proxy *Proxy
@@ -20,12 +20,12 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{TCPConn: tcp, closed: make(chan struct{}), forget: l.proxy.forget}
 	if !l.proxy.adopt(l, c) {
-		c.reset() // the server finds out by itself
+		c.reset() // the server notices by itself
 	}
 	return c, nil
 }
 
-// adopt remembers a connection. It is false if the proxy was cut off meanwhile.
+// adopt records a connection. It returns false if the proxy was cut meanwhile.
 func (p *Proxy) adopt(l listener, c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,8 @@ func (p *Proxy) forget(c *conn) {
 	delete(p.conns, c)
 }
 
-// connections are those that fit. The lock is held; reset them without it.
+// connections returns the matching connections. The caller holds the lock, and must release it
+// before it resets them.
 func (p *Proxy) connections(fit func(*conn) bool) []*conn {
 	var all []*conn
 	for c := range p.conns {
@@ -66,7 +67,7 @@ func (p *Proxy) resetAll() {
 	}
 }
 
-// listen starts serving. The lock is held.
+// listen starts serving. The caller holds the lock.
 func (p *Proxy) listen() error {
 	address, err := net.ResolveTCPAddr("tcp", p.address)
 	if err != nil {
@@ -92,7 +93,7 @@ func (p *Proxy) listen() error {
 	}
 }
 
-// unlisten stops accepting connections. The lock is held.
+// unlisten stops accepting connections. The caller holds the lock.
 func (p *Proxy) unlisten() {
 	if p.listener != nil {
 		_ = p.listener.Close()

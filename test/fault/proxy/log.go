@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Log is what was written, in order. Proxies that share one have one gate: a
-// write passes it after the other, whichever cluster it is for.
+// Log has all writes in order. Proxies that share it have one gate, which writes to all clusters
+// pass one at a time.
 type Log struct {
-	// gate is held while the plan is asked, and during a kill.
+	// gate is held while the plan decides, and during a kill.
 	gate sync.Mutex
 
 	mu       sync.Mutex
@@ -27,21 +27,21 @@ func (l *Log) Requests() []Request {
 	return slices.Clone(l.requests)
 }
 
-// Reset forgets all writes. Those that come have numbers from 1 again.
+// Reset drops all writes, and numbers the next ones from 1.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = nil
 }
 
-// next is the number of the write that comes. The gate is held.
+// next returns the number of the next write. The caller holds the gate.
 func (l *Log) next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.requests) + 1
 }
 
-// add records a write. The gate is held.
+// add records a write. The caller holds the gate.
 func (l *Log) add(r Request) func(status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *Log) add(r Request) func(status int) {
 	return func(status int) { l.finish(r, status) }
 }
 
-// finish records a write's answer, unless the log was reset meanwhile.
+// finish records a write's response, unless the log was reset meanwhile.
 func (l *Log) finish(r Request, status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *Log) finish(r Request, status int) {
 	}
 }
 
-// join makes a proxy one of those whose connections end with a kill.
+// join adds a proxy to those whose connections a kill resets.
 func (l *Log) join(p *Proxy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

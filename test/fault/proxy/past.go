@@ -21,22 +21,22 @@ const (
 	paramInitial = "sendInitialEvents"
 )
 
-// past is what the proxy has recorded of earlier revisions.
+// past is the proxy's record of earlier revisions.
 type past struct {
-	// revision is what lists show; empty: the present.
+	// revision is what lists show; empty means the latest.
 	revision string
-	// of are the resources whose lists do; empty: all.
+	// of has the affected resources; empty means all.
 	of []string
 	// fresh is closed by FreshLists.
 	fresh chan struct{}
-	// lagging is the resource whose watches keep back what is new; empty: none.
+	// lagging is the resource whose watches hold back new events, or empty.
 	lagging string
-	// path, selectors and authorization are of the last list or watch of a client's.
+	// path, selectors and authorization are those of the last list or watch of a client.
 	path, authorization string
 	selectors           url.Values
 }
 
-// remember keeps what Mark asks for again.
+// remember records the request for Mark.
 func (p *Proxy) remember(r *http.Request) {
 	selectors := url.Values{}
 	for _, key := range []string{"labelSelector", "fieldSelector"} {
@@ -49,8 +49,8 @@ func (p *Proxy) remember(r *http.Request) {
 	p.past.path, p.past.selectors, p.past.authorization = r.URL.Path, selectors, r.Header.Get("Authorization")
 }
 
-// Mark returns the cluster's present revision. The proxy has no credentials of
-// its own, so it repeats the last list or watch of a client's, as a list.
+// Mark returns the cluster's current revision. The proxy has no credentials, so it repeats the
+// last list or watch of a client as a list.
 func (p *Proxy) Mark(ctx context.Context) (string, error) {
 	p.mu.Lock()
 	target, query, authorization := *p.options.Server, p.past.selectors, p.past.authorization
@@ -76,12 +76,11 @@ func (p *Proxy) Mark(ctx context.Context) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// StaleLists has lists that take any version (resourceVersion=0) answered out of
-// the past, as it was at a revision of Mark's. Watches from there deliver nothing
-// until FreshLists. Quorum reads are not touched, nor watches that run already.
-// With resources given, only their lists and watches are old: others are current, as of
-// caches of which one lags. etcd forgets old revisions after some minutes; such lists
-// are refused (410).
+// StaleLists answers lists that accept any version (resourceVersion=0) with the state at a
+// revision from Mark. Watches from there deliver nothing until FreshLists. Quorum reads and
+// running watches are unaffected. If resources are given, only their lists and watches are stale,
+// as if one cache lags. etcd drops old revisions after some minutes; the proxy then rejects such
+// lists (410).
 func (p *Proxy) StaleLists(revision string, of ...string) {
 	p.FreshLists()
 	p.mu.Lock()
@@ -89,8 +88,8 @@ func (p *Proxy) StaleLists(revision string, of ...string) {
 	p.past.revision, p.past.of, p.past.fresh = revision, of, make(chan struct{})
 }
 
-// LagWatches has the watches of one resource, those that run already too, keep back what
-// is new until FreshLists, while those of others deliver.
+// LagWatches makes the watches of one resource, including running ones, hold back new events
+// until FreshLists. Other watches deliver.
 func (p *Proxy) LagWatches(resource string) {
 	p.FreshLists()
 	p.mu.Lock()
@@ -98,7 +97,7 @@ func (p *Proxy) LagWatches(resource string) {
 	p.past.lagging, p.past.fresh = resource, make(chan struct{})
 }
 
-// FreshLists ends StaleLists and LagWatches: watches deliver what they kept back.
+// FreshLists ends StaleLists and LagWatches. Watches then deliver what they held back.
 func (p *Proxy) FreshLists() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +107,7 @@ func (p *Proxy) FreshLists() {
 	p.past.revision, p.past.of, p.past.lagging, p.past.fresh = "", nil, "", nil
 }
 
-// keptBack is what a watch of a resource waits for before it delivers; nil: nothing.
+// keptBack returns the channel that a watch of a resource waits for before it delivers, or nil.
 func (p *Proxy) keptBack(resource string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +117,7 @@ func (p *Proxy) keptBack(resource string) <-chan struct{} {
 	return p.past.fresh
 }
 
-// shows is the revision that lists of a resource show; empty: the present. The caller
+// shows returns the revision that lists of a resource show, or "" for the latest. The caller
 // holds the lock.
 func (a past) shows(resource string) string {
 	if len(a.of) > 0 && !slices.Contains(a.of, resource) {
@@ -127,7 +126,7 @@ func (a past) shows(resource string) string {
 	return a.revision
 }
 
-// serveList answers a list, out of the past if that is what lists show.
+// serveList answers a list, with an earlier state if lists are stale.
 func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource string) {
 	p.remember(r)
 	p.mu.Lock()
@@ -143,10 +142,10 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource strin
 	p.forward.ServeHTTP(w, r)
 }
 
-// pastWatch reports what happens to a watch while lists show the past: what to wait
-// for before it delivers, or that it is refused. A watch that brings its own list
-// is refused as by an API server that does not know such watches, so that
-// client-go's reflector lists (k8s.io/client-go/tools/cache, watchList).
+// pastWatch decides on a watch while lists are stale. It returns the channel to wait for before
+// delivering, or that the watch is rejected. A watch with its own initial list is rejected as by
+// an API server that does not support it, so that client-go's reflector lists instead
+// (k8s.io/client-go/tools/cache, watchList).
 func (p *Proxy) pastWatch(r *http.Request, resource string) (hold <-chan struct{}, refused *apierrors.StatusError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,34 +18,34 @@ import (
 const (
 	// loopback is where proxies listen.
 	loopback = "127.0.0.1"
-	// headerTimeout bounds reading a request's head, as servers should.
+	// headerTimeout bounds reading a request's header.
 	headerTimeout = 30 * time.Second
-	// relistenTimeout and relistenPoll bound waiting for the own address to be free again.
+	// relistenTimeout and relistenPoll bound the wait for the proxy's address to be free again.
 	relistenTimeout = 5 * time.Second
 	relistenPoll    = 20 * time.Millisecond
 )
 
-// Options say what a proxy is to be.
+// Options configures a proxy.
 type Options struct {
-	// Name is the cluster's, for the log.
+	// Name is the cluster's name in the log.
 	Name string
-	// Server is the API server, and CA is who signed its certificate, in PEM.
+	// Server is the API server's URL, and CA is the PEM of its certificate's authority.
 	Server *url.URL
 	CA     []byte
-	// Address is where to listen; empty: 127.0.0.1 and a free port.
+	// Address to listen on; empty means 127.0.0.1 and a free port.
 	Address string
-	// Log is the one to write into; nil: one of its own.
+	// Log to write to; nil means a new one.
 	Log *Log
-	// Leases offers writes of Leases to the plan as well.
+	// Leases includes writes of Leases in the plan.
 	Leases bool
 }
 
-// Plan is requested each write before it is forwarded, one after the other. It
-// must not wait for other writes.
+// Plan decides on each write before it is forwarded, one at a time. It must not wait for other
+// writes.
 type Plan func(Request) Fault
 
-// Proxy is a proxy in front of one API server. Its methods may be called from
-// many goroutines, and from plans and OnKill's functions, Close excepted.
+// Proxy is a proxy in front of one API server. Its methods, except Close, are safe for concurrent
+// use, also from plans and OnKill functions.
 type Proxy struct {
 	options   Options
 	log       *Log
@@ -63,7 +63,7 @@ type Proxy struct {
 	plan     Plan
 	onKill   func()
 	healed   chan struct{} // closed and replaced by Disarm
-	watches  []*watch      // in the order in which they came
+	watches  []*watch      // in order of arrival
 	gone     int
 	past     past
 }
@@ -86,7 +86,7 @@ func New(o Options) (*Proxy, error) {
 		transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2: true,
-			// What the client did not ask for it does not get.
+			// Forward no header that the client did not send.
 			DisableCompression: true,
 		},
 	}
@@ -116,10 +116,10 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is where clients reach the proxy.
+// URL returns the URL for clients.
 func (p *Proxy) URL() string { return "https://" + p.address }
 
-// CA is who signed the proxy's certificate, in PEM.
+// CA returns the PEM of the authority of the proxy's certificate.
 func (p *Proxy) CA() []byte { return p.ca }
 
 // Close ends the proxy and all connections.
@@ -136,7 +136,7 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Arm has the plan asked for each write from now on.
+// Arm makes the plan decide on each write from now on.
 func (p *Proxy) Arm(plan Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,21 +156,21 @@ func (p *Proxy) Disarm() {
 	}
 }
 
-// OnKill sets what kills the client. It is to return when that is dead.
+// OnKill sets the function that kills the client. It must return only when the client is dead.
 func (p *Proxy) OnKill(kill func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onKill = kill
 }
 
-// Log returns the writes so far: of all proxies that share the Log, if it is shared.
+// Log returns the writes so far, of all proxies that share the Log.
 func (p *Proxy) Log() []Request { return p.log.Requests() }
 
-// Reset forgets the writes so far.
+// Reset drops the writes so far.
 func (p *Proxy) Reset() { p.log.Reset() }
 
-// SetMode changes what happens to all traffic: Pass, Cut (connections are reset
-// and refused) or BlackHole (no byte moves; all continues with Pass).
+// SetMode affects all traffic: Pass, Cut (connections are reset and refused) or BlackHole
+// (nothing moves; with Pass, everything continues).
 func (p *Proxy) SetMode(mode Fault) error {
 	p.mu.Lock()
 	if p.closed {

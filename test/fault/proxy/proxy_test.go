@@ -26,12 +26,12 @@ import (
 const (
 	jsonType     = runtime.ContentTypeJSON
 	protobufType = runtime.ContentTypeProtobuf
-	// brief is how long what is to stay silent is listened to.
+	// brief is how long a test listens to a connection that must stay silent.
 	brief = 300 * time.Millisecond
 )
 
-// beReset is how a client sees a reset: the kernel tells it once, and where a
-// writer is the first to hear, readers see the end.
+// beReset matches a reset as a client sees it. The kernel reports it only once. If it reports it
+// to a writer, readers see EOF.
 var beReset = Or(MatchError(syscall.ECONNRESET), MatchError(io.ErrUnexpectedEOF))
 
 var _ = Describe("the log", func() {
@@ -187,7 +187,7 @@ var _ = Describe("a write", func() {
 		result := make(chan error, 1)
 		go func() { result <- s.create(ctx, "a") }()
 		Eventually(p.Log).Should(HaveLen(1))
-		// Pings fall into it, too: that is how clients find out.
+		// It drops pings, too, so clients can detect it.
 		Eventually(w.ResultChan()).Should(BeClosed())
 		var dead error
 		Eventually(result).Should(Receive(&dead))
@@ -206,7 +206,7 @@ var _ = Describe("the whole proxy", func() {
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())
 		Expect(p.SetMode(proxy.Cut)).To(Succeed())
-		// The first to know may be a request, with a reset.
+		// A request may be the first to observe the reset.
 		Eventually(s.create).WithContext(ctx).WithArguments("b").Should(MatchError(syscall.ECONNREFUSED))
 		Expect(p.SetMode(proxy.Pass)).To(Succeed())
 		Expect(s.create(ctx, "b")).To(Succeed())
@@ -281,7 +281,7 @@ var _ = Describe("lists", func() {
 		Expect(cached("new")()).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(s.names(ctx)).To(ContainElements("old", "new"), "a quorum read")
 
-		// When somebody else's watch has seen it, so would this one have.
+		// When another watch has received it, this one would have, too.
 		s.put(ctx, "newest")
 		w, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "newest").String(),

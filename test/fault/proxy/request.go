@@ -13,27 +13,27 @@ import (
 
 // Request is one write.
 type Request struct {
-	// Seq is its place in the log, from 1.
+	// Seq is its number in the log, from 1.
 	Seq int
-	// Cluster is the name of the proxy that it came through.
+	// Cluster is the name of its proxy.
 	Cluster string
 	// UserAgent is the client's.
 	UserAgent string
 	// Verb is create, update, patch, delete or deletecollection.
 	Verb string
-	// Group, Resource, Subresource, Namespace and Name are of the object. A name
-	// that the server is to generate is empty.
+	// Group, Resource, Subresource, Namespace and Name identify the object. Name is empty if the
+	// server generates it.
 	Group, Resource, Subresource, Namespace, Name string
-	// Status is the server's answer; 0: none, or none yet.
+	// Status is the server's status code, or 0 if there is none yet.
 	Status int
-	// Fault is what was done to it.
+	// Fault is the fault that was injected.
 	Fault Fault
 	// At is when it passed the gate.
 	At time.Time
 }
 
-// Key is what kind of write it is: the same in every run of a scenario, whatever
-// names were generated. For instance "host patch persistentvolumeclaims/status".
+// Key identifies the kind of write in the same way in every run of a scenario, whatever names
+// were generated. For example: "host patch persistentvolumeclaims/status".
 func (r Request) Key() string {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -42,20 +42,20 @@ func (r Request) Key() string {
 	return r.Cluster + " " + r.Verb + " " + resource
 }
 
-// Verbs that are no writes.
+// Requests with these verbs do not write.
 const (
 	verbList  = "list"
 	verbWatch = "watch"
 	verbGet   = "get"
 )
 
-// writes are the verbs of methods that write.
+// writes has the verbs of HTTP methods that write.
 var writes = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// parse reads from method and URL what is requested, as the API server does
-// (k8s.io/apiserver/pkg/endpoints/request). Verb is empty for what is no resource.
+// parse parses method and URL as the API server does (k8s.io/apiserver/pkg/endpoints/request).
+// Verb is empty if the URL is not that of a resource.
 func parse(r *http.Request) Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var q Request
@@ -67,7 +67,7 @@ func parse(r *http.Request) Request {
 	default:
 		return Request{}
 	}
-	// A namespace itself is a resource without one.
+	// Namespaces have no namespace.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		q.Namespace, parts = parts[1], parts[2:]
 	}
@@ -110,11 +110,12 @@ func changes(r *http.Request, q Request) bool {
 	return !reviews && q.Subresource != "token" && r.URL.Query().Get("dryRun") == ""
 }
 
-// protobufMagic begins what is encoded as k8s.io/apimachinery/pkg/runtime/serializer/protobuf does.
+// protobufMagic is the prefix of the encoding of
+// k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// nameIn is the name of an object that is sent to be created. Whatever kind it
-// is, its metadata are field 1 in protobuf too.
+// nameIn returns the name of an object in a create request. In protobuf, the metadata of every
+// kind is field 1.
 func nameIn(body []byte) string {
 	var object metav1.PartialObjectMetadata
 	if encoded, ok := bytes.CutPrefix(body, protobufMagic); ok {

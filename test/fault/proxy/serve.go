@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// carryTimeout bounds a write whose client went away.
+	// carryTimeout bounds a write whose client has disconnected.
 	carryTimeout = time.Minute
 	// groupLeases is the API group of Leases.
 	groupLeases = "coordination.k8s.io"
@@ -31,15 +31,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drop ends a request without an answer: the connection is reset.
+// drop ends a request without a response, and resets the connection.
 func drop(r *http.Request) {
 	connOf(r.Context()).reset()
 	panic(http.ErrAbortHandler)
 }
 
-// fail ends a request that the server did not answer: no API server, no answer
-// that one would give. Where it is the client that gave up, others on its
-// connection go on.
+// fail ends a request to which the server did not respond. If the client canceled it, other
+// requests on its connection continue.
 func fail(r *http.Request) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
@@ -47,7 +46,7 @@ func fail(r *http.Request) {
 	drop(r)
 }
 
-// serveWrite lets a write pass the gate and does with it what the plan says.
+// serveWrite passes a write through the gate and executes the plan's decision.
 func (p *Proxy) serveWrite(w http.ResponseWriter, r *http.Request, q Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -84,13 +83,13 @@ func (p *Proxy) serveWrite(w http.ResponseWriter, r *http.Request, q Request) {
 	reply.send(w)
 }
 
-// pass is the gate. It returns the write as it is recorded, and what records its
-// answer. A kill takes place in here, and does not return.
+// pass is the gate. It returns the recorded write, and a function that records its response. A
+// kill happens here and does not return.
 func (p *Proxy) pass(r *http.Request, body []byte, q Request) (Request, func(int)) {
 	p.log.gate.Lock()
 	defer p.log.gate.Unlock()
 	if connOf(r.Context()).isClosed() {
-		panic(http.ErrAbortHandler) // Its client is dead.
+		panic(http.ErrAbortHandler) // The client is dead.
 	}
 	q.Seq = p.log.next()
 	p.mu.Lock()
@@ -115,7 +114,7 @@ func (p *Proxy) pass(r *http.Request, body []byte, q Request) (Request, func(int
 	panic(http.ErrAbortHandler)
 }
 
-// stall holds a request up.
+// stall delays a request.
 func (p *Proxy) stall(r *http.Request) {
 	timer := time.NewTimer(stallTime)
 	defer timer.Stop()
@@ -126,7 +125,7 @@ func (p *Proxy) stall(r *http.Request) {
 	}
 }
 
-// swallow freezes the connection of a request, which it does not return to.
+// swallow freezes the connection of a request, and never returns to it.
 func (p *Proxy) swallow(r *http.Request) {
 	healed := p.whenHealed()
 	c := connOf(r.Context())
@@ -144,7 +143,7 @@ func (p *Proxy) whenHealed() <-chan struct{} {
 	return p.healed
 }
 
-// reply is the server's answer to a write, whole.
+// reply is the server's complete response to a write.
 type reply struct {
 	status int
 	header http.Header
@@ -159,7 +158,7 @@ func (y reply) send(w http.ResponseWriter) {
 	_, _ = w.Write(y.body)
 }
 
-// carryOut forwards a write and reads the answer, whatever happens to the client.
+// carryOut forwards a write and reads the response, even if the client disconnects.
 func (p *Proxy) carryOut(r *http.Request, body []byte) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), carryTimeout)
 	defer cancel()

@@ -23,8 +23,8 @@ import (
 
 const (
 	account = "client"
-	// pingAfter is when a client of ours doubts a silent connection, and how long
-	// it waits for the answer to its ping.
+	// pingAfter is how long a connection may be silent before a test client sends a ping, and how
+	// long the client waits for the response.
 	pingAfter = 200 * time.Millisecond
 )
 
@@ -77,15 +77,15 @@ func start(change ...func(*proxy.Options)) *proxy.Proxy {
 	return p
 }
 
-// config is a client's by way of a proxy.
+// config returns a client configuration that uses a proxy.
 func config(p *proxy.Proxy) *rest.Config {
 	return &rest.Config{
 		Host: p.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: p.CA()}, QPS: -1,
 	}
 }
 
-// connect creates a client with a connection of its own, one, that finds out by
-// HTTP/2 pings when that is dead. It prefers protobuf, as most do, unless told.
+// connect creates a client with its own connection, which detects dead connections with HTTP/2
+// pings. It prefers protobuf, as most clients do, unless configured otherwise.
 func connect(p *proxy.Proxy, contentType string) kubernetes.Interface {
 	c := config(p)
 	c.ContentType = contentType
@@ -104,7 +104,7 @@ func connect(p *proxy.Proxy, contentType string) kubernetes.Interface {
 	return client
 }
 
-// story is a namespace, and a client by way of a proxy.
+// story is a namespace, and a client that uses a proxy.
 type story struct {
 	kubernetes.Interface
 	namespace string
@@ -117,7 +117,7 @@ func tell(ctx context.Context, p *proxy.Proxy, contentType string) story {
 	return story{connect(p, contentType), ns.Name}
 }
 
-// create creates a ConfigMap by way of the proxy.
+// create creates a ConfigMap through the proxy.
 func (s story) create(ctx context.Context, name string) error {
 	_, err := s.CoreV1().ConfigMaps(s.namespace).Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -129,7 +129,7 @@ func (s story) put(ctx context.Context, name string) {
 	Expect(story{cluster.Client(), s.namespace}.create(ctx, name)).To(Succeed())
 }
 
-// there says, directly, whether a ConfigMap is.
+// there reads directly whether a ConfigMap exists.
 func (s story) there(ctx context.Context, name string) bool {
 	_, err := cluster.Client().CoreV1().ConfigMaps(s.namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -139,7 +139,7 @@ func (s story) there(ctx context.Context, name string) bool {
 	return true
 }
 
-// names are the ConfigMaps that a quorum read by way of the proxy shows.
+// names returns the ConfigMaps that a quorum read through the proxy shows.
 func (s story) names(ctx context.Context) []string {
 	list, err := s.CoreV1().ConfigMaps(s.namespace).List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -150,7 +150,7 @@ func (s story) names(ctx context.Context) []string {
 	return names
 }
 
-// once does a fault to the next write.
+// once injects a fault at the next write.
 func once(f proxy.Fault) proxy.Plan {
 	done := false
 	return func(proxy.Request) proxy.Fault {

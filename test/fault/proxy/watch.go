@@ -11,16 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// drainTimeout bounds the wait for one watch to end whose client does not read.
+// drainTimeout bounds the wait for a watch to end if its client does not read.
 const drainTimeout = time.Second
 
-// watch is a running watch, from when its request came.
+// watch is a watch, from the arrival of its request.
 type watch struct {
-	// hold keeps events back until it is closed; nil: they pass.
+	// hold holds events back until it is closed; nil means that they pass.
 	hold <-chan struct{}
-	// lag is what keeps back what came now; nil: nothing does.
+	// lag is the source of the current hold, or nil.
 	lag func() <-chan struct{}
-	// end is closed to end the watch in order, done when it has ended.
+	// end is closed to end the watch in order, and done when it has ended.
 	end, done chan struct{}
 	once      sync.Once
 }
@@ -29,8 +29,8 @@ type watchKey struct{}
 
 func (w *watch) stop() { w.once.Do(func() { close(w.end) }) }
 
-// EndWatches ends all running watches in order, as API servers do from time to
-// time, the oldest first.
+// EndWatches ends all running watches in order, the oldest first, as API servers do from time to
+// time.
 func (p *Proxy) EndWatches() {
 	p.mu.Lock()
 	running := slices.Clone(p.watches)
@@ -46,7 +46,7 @@ func (p *Proxy) EndWatches() {
 	}
 }
 
-// GoneWatches has the next n watches answered 410 Expired.
+// GoneWatches answers the next n watches with 410 Expired.
 func (p *Proxy) GoneWatches(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,13 +88,13 @@ func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request, resource stri
 	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), watchKey{}, running)))
 }
 
-// adoptWatch puts what ends a watch between server and client.
+// adoptWatch wraps the response body of a watch, so that the proxy can end the watch.
 func adoptWatch(response *http.Response) error {
 	ctx := response.Request.Context()
 	if w, ok := ctx.Value(watchKey{}).(*watch); ok && response.StatusCode == http.StatusOK {
 		body := response.Body
 		response.Body = &events{ReadCloser: body, ctx: ctx, watch: w}
-		// Read stands in the server's body most of the time.
+		// Read usually blocks in the server's body.
 		go func() {
 			select {
 			case <-w.end:
@@ -106,7 +106,7 @@ func adoptWatch(response *http.Response) error {
 	return nil
 }
 
-// events is the body of a watch.
+// events wraps the body of a watch.
 type events struct {
 	io.ReadCloser
 	ctx   context.Context //nolint:containedctx // a body has no other way to know its request's
@@ -130,7 +130,7 @@ func (e *events) Read(b []byte) (int, error) {
 	}
 }
 
-// wait for what keeps events back, if anything does.
+// wait blocks while events are held back.
 func (e *events) wait(hold <-chan struct{}) error {
 	if hold == nil {
 		return nil

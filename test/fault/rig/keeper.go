@@ -14,19 +14,18 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// kill ends the manager as a crash does, and returns when it is dead.
+// kill kills the manager, and returns when it is dead.
 func (r *Rig) kill() {
-	_ = r.Manager.Kill() // SIGKILL: it can only fail because there is none
+	_ = r.Manager.Kill() // SIGKILL fails only if there is no such process
 }
 
-// Hold keeps the manager away once it has ended, until the function that it returns is
-// called.
+// Hold prevents restarts of the manager until the returned function is called.
 func (r *Rig) Hold() (release func()) {
 	r.starting.Lock()
 	return r.starting.Unlock
 }
 
-// Away keeps the manager away while something is done.
+// Away stops the manager while a function runs.
 func (r *Rig) Away(do func() error) error {
 	release := r.Hold()
 	defer release()
@@ -34,8 +33,7 @@ func (r *Rig) Away(do func() error) error {
 	return do()
 }
 
-// Again ends the manager as a crash does, and returns when its next life has all links:
-// one of another epoch.
+// Again kills the manager, and returns when the next process, with another epoch, has all links.
 func (r *Rig) Again(ctx context.Context) error {
 	before := r.Lives()
 	r.kill()
@@ -47,7 +45,7 @@ func (r *Rig) Again(ctx context.Context) error {
 	})
 }
 
-// Cluster is the cluster of that name.
+// Cluster returns the cluster with that name.
 func (r *Rig) Cluster(name string) *harness.Cluster {
 	if name == Host {
 		return r.Host
@@ -55,7 +53,7 @@ func (r *Rig) Cluster(name string) *harness.Cluster {
 	return r.Member(name)
 }
 
-// keep starts the manager again whenever it ends, as a Deployment would.
+// keep restarts the manager whenever it ends, as a Deployment would.
 func (r *Rig) keep(ctx context.Context) {
 	for {
 		select {
@@ -75,20 +73,20 @@ func (r *Rig) keep(ctx context.Context) {
 		r.started = time.Now()
 		r.lives++
 		r.mu.Unlock()
-		_ = r.Manager.Start(ctx) // one that ends while it starts is seen above
+		_ = r.Manager.Start(ctx) // if it ends while it starts, the code above handles it
 		r.starting.Unlock()
 	}
 }
 
-// Lives is how often the manager was started again so far.
+// Lives returns the number of restarts of the manager so far.
 func (r *Rig) Lives() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lives
 }
 
-// Linked is nil when the manager's present life holds the fence of every member
-// that is registered, by what the members say.
+// Linked returns nil when the current manager holds the fence of every registered member, as read
+// from the members.
 func (r *Rig) Linked(ctx context.Context) error {
 	r.mu.Lock()
 	started := r.started
@@ -120,8 +118,8 @@ func (r *Rig) Linked(ctx context.Context) error {
 	return nil
 }
 
-// Apart reports whether a registration has no member: its cluster is another registration's,
-// or it has never reached one.
+// Apart reports whether a registration has no member: another registration has its cluster, or it
+// has never connected.
 func Apart(cr *v1alpha1.ClusterRegistration) bool {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	if c == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Names of the clusters and of the members' nodes in the host.
+// Names of the clusters, and of the members' nodes in the host.
 const (
 	Host    = "host"
 	One     = "cluster38"
@@ -36,36 +36,37 @@ const (
 	nodeGrace     = 20 * time.Second
 )
 
-// Classes of the host, all of csi.xylem.io and WaitForFirstConsumer.
+// Classes of the host. All have the provisioner csi.xylem.io and WaitForFirstConsumer.
 const (
-	// ClassDelete deletes on both sides.
+	// ClassDelete has policy Delete on both sides.
 	ClassDelete = controlplane.ClassHostpath
-	// ClassImmediate leads to the members' Immediate class.
+	// ClassImmediate maps to the members' Immediate class.
 	ClassImmediate = "fast"
-	// ClassRetain retains in the host; the members' class deletes.
+	// ClassRetain has policy Retain in the host and Delete in the members.
 	ClassRetain = "retain-host"
-	// ClassRetained deletes in the host; the members' class retains.
+	// ClassRetained has policy Delete in the host and Retain in the members.
 	ClassRetained = controlplane.ClassRetained
-	// ClassPromise promises; the members' class waits for a consumer, and deletes.
+	// ClassPromise is for promises. The members' class waits for a consumer and has policy
+	// Delete.
 	ClassPromise = "promise"
 	// ClassScratch is the same, and releases a disk one second after its last Pod.
 	ClassScratch = "scratch"
-	// ClassImpatient is ClassDelete, but that claims which a member fails are moved
-	// on after a second.
+	// ClassImpatient is ClassDelete, but Xylem reassigns claims one second after a member fails
+	// them.
 	ClassImpatient = "impatient"
 )
 
-// VolumeSnapshotClasses of the host, all of csi.xylem.io.
+// VolumeSnapshotClasses of the host. All have the driver csi.xylem.io.
 const (
-	// SnapshotDelete deletes on both sides.
+	// SnapshotDelete has policy Delete on both sides.
 	SnapshotDelete = controlplane.ClassSnapshots
-	// SnapshotRetain retains in the host; the members' class deletes.
+	// SnapshotRetain has policy Retain in the host and Delete in the members.
 	SnapshotRetain = "retain-host-snapshots"
-	// SnapshotRetained deletes in the host; the members' class retains.
+	// SnapshotRetained has policy Delete in the host and Retain in the members.
 	SnapshotRetained = controlplane.ClassRetainedSnapshots
 )
 
-// VolumeAttributesClasses of the host. Those of the members, which they lead to, have the prefix
+// VolumeAttributesClasses of the host. They map to those of the members with the prefix
 // memberAttributes.
 const (
 	AttributesGold   = "gold"
@@ -74,43 +75,43 @@ const (
 	memberAttributes = "member-"
 )
 
-// MemberAttributes is the members' name of a VolumeAttributesClass of the host.
+// MemberAttributes returns the members' name of a VolumeAttributesClass of the host.
 func MemberAttributes(host string) string { return memberAttributes + host }
 
-// Options say what to start.
+// Options configures a rig.
 type Options struct {
-	// Manager is its binary; empty: it is built.
+	// Manager is the manager's binary. If it is empty, Start builds it.
 	Manager string
-	// Downtime is how long the manager stays away after it was killed.
+	// Downtime is the time between the manager's death and its restart.
 	Downtime time.Duration
-	// Progress receives lines about each step that takes time.
+	// Progress receives progress messages.
 	Progress func(format string, args ...any)
 }
 
-// Rig is the clusters, the proxies and the manager. Stop it after use.
+// Rig has the clusters, the proxies and the manager. Stop it after use.
 type Rig struct {
 	*harness.Xylem
-	// IDs are the clusters' identities by name.
+	// IDs are the cluster IDs by name.
 	IDs map[string]string
-	// Writes are those that passed the proxies, in their order.
+	// Writes are those that passed the proxies, in order.
 	Writes *proxy.Log
-	// Witness has seen what became of the objects in all clusters.
+	// Witness records the states of all objects in all clusters.
 	Witness *Witness
 
 	downtime time.Duration
 	end      context.CancelFunc
 	keeper   sync.WaitGroup
 
-	// starting is held while the manager is started, and to keep it from it.
+	// starting is held while the manager starts, and to prevent that.
 	starting sync.Mutex
 
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy
-	started time.Time // when the manager's present life began
+	started time.Time // when the current manager process began
 	lives   int
 }
 
-// Start starts a rig. After an error nothing is left running.
+// Start starts a rig. After an error, nothing is left running.
 func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	r := &Rig{downtime: o.Downtime, IDs: map[string]string{}, Writes: proxy.NewLog(), proxies: map[string]*proxy.Proxy{}, end: func() {}}
 	r.Xylem, err = harness.Start(ctx, harness.Options{
@@ -159,7 +160,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	return r, nil
 }
 
-// member has one node, so that where a Pod runs is no matter of chance.
+// One node for each member, so that the node of a Pod is not random.
 func member(name string) controlplane.ClusterOptions {
 	return controlplane.ClusterOptions{Name: name, Nodes: 1}
 }
@@ -215,8 +216,8 @@ func (r *Rig) createAttributes(ctx context.Context) error {
 	return nil
 }
 
-// front puts a proxy before a cluster, the first time, and leads the kubeconfig
-// through it.
+// front starts a proxy in front of a cluster, if there is none yet, and returns a kubeconfig that
+// uses it.
 func (r *Rig) front(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 	p, err := r.proxyOf(c)
 	if err != nil {
@@ -254,14 +255,14 @@ func (r *Rig) proxyOf(c *controlplane.Cluster) (*proxy.Proxy, error) {
 	return p, nil
 }
 
-// Proxy is the proxy in front of a cluster.
+// Proxy returns the proxy in front of a cluster.
 func (r *Rig) Proxy(name string) *proxy.Proxy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.proxies[name]
 }
 
-// Proxies are all of them, by the names of their clusters.
+// Proxies returns all of them by cluster name.
 func (r *Rig) Proxies() []*proxy.Proxy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -278,8 +279,8 @@ func (r *Rig) closeProxies() {
 	}
 }
 
-// Stop ends everything. What the manager panicked of is the runs' to judge: a mutant may
-// still be at it.
+// Stop ends everything. It ignores panics of the manager, which the runs judge: a mutant may
+// still be panicking.
 func (r *Rig) Stop(ctx context.Context) error {
 	r.end()
 	r.keeper.Wait()

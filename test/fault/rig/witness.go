@@ -17,17 +17,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// rewatch is how long a witness waits before it watches again.
+// rewatch is the interval before a witness restarts a watch.
 const rewatch = 100 * time.Millisecond
 
-// Witness sees every state of the objects in all clusters, past the proxies: not
-// only where they end, but what they went through.
+// Witness records every state of the objects in all clusters, bypassing the proxies. So it knows
+// not only the end state.
 type Witness struct {
 	mu   sync.Mutex
 	seen []oracle.Sighting
 }
 
-// kinds that it watches.
+// kinds to watch.
 func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{},
@@ -36,7 +36,7 @@ func kinds() []client.ObjectList {
 	}
 }
 
-// watchAll begins to watch the clusters, until ctx ends.
+// watchAll watches the clusters until ctx ends.
 func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error) {
 	w := &Witness{}
 	for _, c := range clusters {
@@ -50,9 +50,9 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 	return w, nil
 }
 
-// follow watches from a resource version on. Where a watch ended, everything is listed, and
-// what is not there any more was seen to go: a cluster that was restored does not know the
-// version of its end, or now means another state by it.
+// follow watches from a resource version. When a watch ends, it lists everything, and records
+// missing objects as gone. A restored cluster may not know the last version, or use it for
+// another state.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
 	known := map[client.ObjectKey]client.Object{}
 	for ctx.Err() == nil {
@@ -70,7 +70,7 @@ func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.Ob
 	}
 }
 
-// drain notes what a watch brings, until it ends.
+// drain records a watch's events until the watch ends.
 func (w *Witness) drain(cluster string, stream watch.Interface, known map[client.ObjectKey]client.Object) {
 	defer stream.Stop()
 	for event := range stream.ResultChan() {
@@ -84,7 +84,7 @@ func (w *Witness) drain(cluster string, stream watch.Interface, known map[client
 	}
 }
 
-// relist notes what has changed, come or gone since it was known.
+// relist records all changes since the last known state.
 func (w *Witness) relist(ctx context.Context, c *harness.Cluster, list client.ObjectList, known map[client.ObjectKey]client.Object) (string, error) {
 	if err := c.API.List(ctx, list); err != nil {
 		return "", err
@@ -129,14 +129,14 @@ func (w *Witness) note(cluster string, obj client.Object, gone bool, known map[c
 	w.seen = append(w.seen, oracle.Sighting{At: time.Now(), Cluster: cluster, Gone: gone, Object: obj})
 }
 
-// Seen is what was seen since the last Forget, in the order of its arrival.
+// Seen returns what was recorded since the last Forget, in order of arrival.
 func (w *Witness) Seen() []oracle.Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]oracle.Sighting(nil), w.seen...)
 }
 
-// Forget drops what was seen so far.
+// Forget drops what was recorded so far.
 func (w *Witness) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// accidents are what admins do by mistake.
+// accidents are mistakes of admins.
 func accidents() []Scenario {
 	return []Scenario{
 		{
@@ -62,7 +62,7 @@ func accidents() []Scenario {
 	}
 }
 
-// lose deletes a host PV, finalizers and all, as the loss of a part of etcd would.
+// lose deletes a host PV and its finalizers, as the loss of a part of etcd would.
 func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := w.delete(ctx, w.Host, pv); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	return patch(ctx, w.Host, pv, `{"metadata":{"finalizers":null}}`)
 }
 
-// takeName creates a claim in the first member that is the member's own.
+// takeName creates a claim in the first member that is not Xylem's.
 func (w *World) takeName(ctx context.Context) error {
 	member, none := w.Member(rig.One), ""
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Labels: map[string]string{v1alpha1.LabelHost: w.IDs[rig.Host]}}}
@@ -85,7 +85,7 @@ func (w *World) takeName(ctx context.Context) error {
 	return nil
 }
 
-// refused: the user's claim says that it does not get on.
+// refused: the user's claim reports that it cannot be placed.
 func (w *World) refused(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *World) refused(ctx context.Context) error {
 	return fmt.Errorf("claim %s says %v", data, claim.Status.Conditions)
 }
 
-// untouched: the host has nothing of the pair, and the member its own claim as it was.
+// untouched: the host has no volume for the pair, and the member's own claim is unchanged.
 func (w *World) untouched(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Host, w.Member(rig.Two)); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (w *World) untouched(ctx context.Context) error {
 	return gone[corev1.Pod](ctx, w, w.Member(rig.One), app)
 }
 
-// healed: the claim is bound to a host PV of the same name that we hold.
+// healed: the claim is bound to a host PV of the same name with our finalizer.
 func (w *World) healed(ctx context.Context) error {
 	if err := w.reused(ctx); err != nil {
 		return err

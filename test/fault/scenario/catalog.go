@@ -1,6 +1,6 @@
 package scenario
 
-// All are the scenarios, in the order in which they are run.
+// All returns the scenarios in the order in which they run.
 func All() []Scenario {
 	var all []Scenario
 	for _, group := range [][]Scenario{lifecycle(), retained(), static(), workloads(), withdrawn(), recovery(), conflicts(), accidents(), registrations(), duplicates(), replaced(), ended(), forged(), reflected(), promises(), releases(), modified(), snapshots(), hastened(), left(), givenUp(), restores()} {

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// slow is a claim whose disk takes forever, and its Pod.
+// slow is a claim whose disk is never created, and its Pod.
 const slow = "slow"
 
 // conflicts are claims whose name is taken, or that cannot be created.
@@ -93,8 +93,8 @@ func conflicts() []Scenario {
 	}
 }
 
-// takeVolumeName creates a PV of the name that the leaf PV will have, and lets the
-// provisioner go on.
+// takeVolumeName creates a PV with the name of the future leaf PV, and then lets the provisioner
+// continue.
 func (w *World) takeVolumeName(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *World) sideBySide(ctx context.Context) error {
 	return w.Member(rig.One).SetFaults()
 }
 
-// loseLeaf deletes leaf claim and leaf PV, finalizers and all.
+// loseLeaf deletes the leaf claim and the leaf PV with their finalizers.
 func (w *World) loseLeaf(ctx context.Context) error {
 	one := w.Member(rig.One)
 	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
@@ -145,7 +145,7 @@ func (w *World) loseLeaf(ctx context.Context) error {
 		return err
 	}
 	w.Note("handle", leaf.Spec.CSI.VolumeHandle)
-	for _, obj := range []client.Object{leaf, w.claim()} { // a claim whose volume is there would be re-created
+	for _, obj := range []client.Object{leaf, w.claim()} { // leaf PV first: Xylem would re-create a claim whose volume exists
 		if err := w.delete(ctx, one, obj); err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (w *World) loseLeaf(ctx context.Context) error {
 	return nil
 }
 
-// destroyLost has the member's provisioner destroy the disk that no PV stands
-// for any more: by a PV that represents it, of a claim that is not there.
+// destroyLost makes the member's provisioner destroy the disk that no longer has a PV. It creates
+// a Released PV for the disk.
 func (w *World) destroyLost(ctx context.Context) error {
 	pv := volume("lost-" + w.Namespace)
 	pv.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": controlplane.DefaultDriverName}
@@ -174,7 +174,7 @@ func (w *World) destroyLost(ctx context.Context) error {
 	return nil
 }
 
-// refusedFor: the claim's condition tells the user why it cannot be placed.
+// refusedFor: the claim's condition reports why the claim cannot be placed.
 func (w *World) refusedFor(ctx context.Context, name, reason string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package scenario is what is done while faults are injected: each scenario
-// brings the clusters to rest, then does one thing that a user or an admin would,
-// and says how to tell that it has come to its end.
+// Package scenario has the scenarios during which faults are injected. Each brings the clusters to
+// rest, then does one thing that a user or an admin would do, and checks for the expected end.
 package scenario

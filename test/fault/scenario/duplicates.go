@@ -18,12 +18,12 @@ import (
 const (
 	// another is a second registration of a cluster.
 	another = "another"
-	// nowhere is an address at which nobody listens.
+	// nowhere is an address without a listener.
 	nowhere = "https://127.0.0.1:1"
 )
 
-// duplicates are clusters that are registered twice: the registration that recorded the
-// cluster first keeps it.
+// duplicates are clusters that are registered twice. The registration that recorded the cluster
+// first keeps it.
 func duplicates() []Scenario {
 	return []Scenario{
 		{
@@ -58,7 +58,7 @@ func duplicates() []Scenario {
 	}
 }
 
-// registerAnother makes the second registration and waits for nothing.
+// registerAnother creates the second registration, and does not wait.
 func (w *World) registerAnother(ctx context.Context, kubeconfig []byte) error {
 	if err := w.SetKubeconfig(ctx, another, kubeconfig); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (w *World) registerAnother(ctx context.Context, kubeconfig []byte) error {
 	return nil
 }
 
-// olderUnconnected registers the second member by a kubeconfig that leads nowhere, and then
-// by one that works, and puts a claim and a Pod there.
+// olderUnconnected registers the second member with a kubeconfig that cannot connect, and then
+// with one that works. It creates a claim and a Pod there.
 func (w *World) olderUnconnected(ctx context.Context) error {
 	if err := w.Deregister(ctx, rig.Two); err != nil {
 		return err

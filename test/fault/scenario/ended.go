@@ -16,7 +16,7 @@ import (
 // settings is a ConfigMap that a Pod needs.
 const settings = "settings"
 
-// ended are Pods that run to their end, as those of Jobs do: once.
+// ended are Pods that run to completion once, as those of Jobs do.
 func ended() []Scenario {
 	return []Scenario{
 		{
@@ -41,7 +41,7 @@ func ended() []Scenario {
 
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
-// upOnce is a claim and a Pod that is not restarted, which runs.
+// upOnce creates a claim and a Pod that is never restarted, and waits until it runs.
 func (w *World) upOnce(ctx context.Context) error {
 	if err := errors.Join(w.createClaim(ctx, data, rig.ClassDelete), w.createPod(ctx, app, data, rig.NodeOne, never)); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodP
 	return err
 }
 
-// waitForSettings creates a Pod that the scheduler binds, and that is not pushed, since the
-// host lacks its ConfigMap. Once it is there, the Pod runs, and ends at once.
+// waitForSettings creates a Pod that the scheduler binds, but Xylem does not push, because the
+// host lacks its ConfigMap. Once the ConfigMap exists, the Pod runs and ends at once.
 func (w *World) waitForSettings(ctx context.Context) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app, Annotations: map[string]string{controlplane.AnnotationComplete: "true"}},
@@ -73,7 +73,7 @@ func (w *World) waitForSettings(ctx context.Context) error {
 	return harness.Await(ctx, "the Pod that waits", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
 }
 
-// waits: the Pod is bound to its node, and says why it is not pushed.
+// waits: the Pod is bound to its node, and reports why it is not pushed.
 func (w *World) waits(ctx context.Context, reason string) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Host, app)
 	if err != nil {

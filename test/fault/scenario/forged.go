@@ -43,8 +43,8 @@ func forged() []Scenario {
 	}
 }
 
-// forgedObjects are a namespace that is handed over by its label, a volume, and a claim that
-// is bound to it, with the name and the UID of the root claim.
+// forgedObjects returns a namespace that is handed over by its label, a volume, and a claim that
+// is bound to it. The claim has the name and the stamp of the root claim.
 func (w *World) forgedObjects(root string) []client.Object {
 	meta := metav1.ObjectMeta{
 		Namespace: w.Namespace, Name: data,
@@ -86,7 +86,7 @@ func (w *World) forge(ctx context.Context) error {
 	})
 }
 
-// removeForged removes what was forged, the claim first.
+// removeForged removes the forged objects, the claim first.
 func (w *World) removeForged(ctx context.Context) error {
 	objects := w.forgedObjects("")
 	for i := range objects {

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// left are snapshots whose member goes.
+// left are snapshots whose member is deregistered.
 func left() []Scenario {
 	return []Scenario{
 		{
@@ -73,7 +73,7 @@ func left() []Scenario {
 	}
 }
 
-// givenUp are snapshots that somebody gives up, or cannot have.
+// givenUp are snapshots that somebody abandons, or that cannot be taken.
 func givenUp() []Scenario {
 	return []Scenario{
 		{
@@ -127,7 +127,7 @@ func givenUp() []Scenario {
 	}
 }
 
-// snapshotInTwo is a snapshot of a claim in the second member that no Pod uses.
+// snapshotInTwo creates a snapshot of a claim in the second member that no Pod uses.
 func (w *World) snapshotInTwo(ctx context.Context) error {
 	w.Note("home", rig.Two)
 	if err := w.unusedInTwo(ctx); err != nil {
@@ -139,7 +139,7 @@ func (w *World) snapshotInTwo(ctx context.Context) error {
 	return harness.Await(ctx, "the snapshot", w.snapshotHeld)
 }
 
-// goneFrom: the host's content says that its member, by that name, was deregistered.
+// goneFrom: the host's content reports that its member was deregistered, with that name.
 func (w *World) goneFrom(ctx context.Context, registration string) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
@@ -151,8 +151,8 @@ func (w *World) goneFrom(ctx context.Context, registration string) error {
 	return nil
 }
 
-// orphanedSnapshot: the host has forgotten the snapshot, and the member has its data, and the
-// content that keeps them.
+// orphanedSnapshot: the host has forgotten the snapshot. The member has its data, and the content
+// that protects it.
 func (w *World) orphanedSnapshot(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

@@ -82,7 +82,7 @@ func (w *World) pair(ctx context.Context, class string) error {
 	return w.createApp(ctx, rig.NodeOne)
 }
 
-// up is pair, and waits until they run.
+// up calls pair, and waits until the Pod runs.
 func (w *World) up(ctx context.Context, class string) error {
 	if err := w.pair(ctx, class); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (w *World) up(ctx context.Context, class string) error {
 	return err
 }
 
-// unused is up, and ends the Pod again.
+// unused calls up, and then deletes the Pod.
 func (w *World) unused(ctx context.Context, class string) error {
 	if err := w.up(ctx, class); err != nil {
 		return err

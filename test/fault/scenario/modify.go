@@ -55,7 +55,7 @@ func modified() []Scenario {
 	}
 }
 
-// golden is up, with a VolumeAttributesClass.
+// golden calls up, with a VolumeAttributesClass.
 func (w *World) golden(ctx context.Context) error {
 	if err := w.createClaim(ctx, data, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.VolumeAttributesClassName = ptr.To(rig.AttributesGold)
@@ -72,8 +72,8 @@ func (w *World) modify(ctx context.Context, class string) error {
 	return patch(ctx, w.Host, w.claim(), fmt.Sprintf(`{"spec":{"volumeAttributesClassName":%q}}`, class))
 }
 
-// hasAttributes: claim and volume have the VolumeAttributesClass on both sides, each by its own
-// name, and no change is under way.
+// hasAttributes: claim and volume have the VolumeAttributesClass on both sides, with the name of
+// each side, and no change is in progress.
 func (w *World) hasAttributes(ctx context.Context, class string) error {
 	for c, want := range map[*harness.Cluster]string{w.Host: class, w.Member(rig.One): rig.MemberAttributes(class)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, data)
@@ -94,7 +94,8 @@ func (w *World) hasAttributes(ctx context.Context, class string) error {
 	return w.upAndBound(ctx)
 }
 
-// infeasible: the user's claim says that the driver cannot apply the class, by the host's name.
+// infeasible: the user's claim reports, with the host's name, that the driver cannot apply the
+// class.
 func (w *World) infeasible(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {

@@ -110,8 +110,8 @@ func releases() []Scenario {
 	}
 }
 
-// promisedInTwo is a promised claim and its Pod in the second member, the disk held
-// up in the driver before it is created.
+// promisedInTwo creates a promised claim and its Pod in the second member. The driver does not
+// create the disk yet.
 func (w *World) promisedInTwo(ctx context.Context) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true}
 	if err := w.Member(rig.Two).SetFaults(fault); err != nil {
@@ -140,7 +140,7 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// promiseLetGo: the member is gone, and the promise as if it had never been there.
+// promiseLetGo: the member is gone, and the promise is unfulfilled again.
 func (w *World) promiseLetGo(ctx context.Context) error {
 	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no disk yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
@@ -160,7 +160,7 @@ func (w *World) promiseLetGo(ctx context.Context) error {
 	return nil
 }
 
-// fulfilled is the pair, until it runs, and remembers the volume.
+// fulfilled creates the pair, waits until it runs, and notes the volume.
 func (w *World) fulfilled(ctx context.Context, class string) error {
 	if err := w.pair(ctx, class); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (w *World) fulfilled(ctx context.Context, class string) error {
 	return nil
 }
 
-// promise is the host PV of the claim.
+// promise returns the host PV of the claim.
 func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
 	name, err := w.volumeOf(ctx, data)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
 	return get[corev1.PersistentVolume](ctx, w, w.Host, name)
 }
 
-// promiseIn: the claim has a disk in a member, and says so.
+// promiseIn: the claim has a disk in a member, and records it.
 func (w *World) promiseIn(ctx context.Context, member string) error {
 	pv, err := w.promise(ctx)
 	if err != nil {
@@ -218,11 +218,11 @@ func (w *World) promiseKept(ctx context.Context) error {
 	return errors.Join(w.upAndBound(ctx), w.promiseIn(ctx, rig.One))
 }
 
-// stray is the Pod that comes second.
+// stray is the second Pod.
 const stray = "stray"
 
-// promiseTwo has a second Pod land in the other member, and lets the provisioner of
-// the first go on when the Pod was told to wait.
+// promiseTwo creates a second Pod in the other member. It lets the provisioner of the first
+// continue once that Pod reports that it must wait.
 func (w *World) promiseTwo(ctx context.Context) error {
 	if err := w.createPod(ctx, stray, data, rig.NodeTwo); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (w *World) promiseUnused(ctx context.Context) error {
 	return w.deleteClaim(ctx)
 }
 
-// promiseGone: nothing is left of the claim, nor of any promise of the namespace.
+// promiseGone: nothing is left of the claim, or of any promise of the namespace.
 func (w *World) promiseGone(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{data}, w.Clusters()...); err != nil {
 		return err
@@ -287,8 +287,8 @@ func (w *World) promiseWithdrawn(ctx context.Context) error {
 	return errors.Join(w.withdrawnEntirely(ctx), w.promiseGone(ctx))
 }
 
-// promiseMove gives the claim to a Pod in the other member, and lets the
-// provisioner of the first go on when nothing is left there.
+// promiseMove gives the claim to a Pod in the other member. It lets the provisioner of the first
+// continue once nothing is left there.
 func (w *World) promiseMove(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err
@@ -304,13 +304,13 @@ func (w *World) promiseMove(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseMoved: Pod and disk are in the second member, and nothing in the first.
+// promiseMoved: Pod and disk are in the second member, and nothing is in the first.
 func (w *World) promiseMoved(ctx context.Context) error {
 	return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.promiseIn(ctx, rig.Two), w.disks(rig.Two, data, 1),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))
 }
 
-// marked: it is noted that no Pod uses the claim.
+// marked: the promise is marked as unused.
 func (w *World) marked(ctx context.Context) error {
 	pv, err := w.promise(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const logs = "logs"
 
-// recovery is of claims that one member cannot satisfy, and the other can.
+// recovery is about claims that one member cannot satisfy, and the other can.
 func recovery() []Scenario {
 	return []Scenario{
 		{
@@ -37,8 +37,8 @@ func recovery() []Scenario {
 	}
 }
 
-// failing has the first member's driver fail the claims, each with another answer, of
-// which none leaves open whether the volume is being created.
+// failing makes the first member's driver fail the claims, each with another code. Each code is
+// final: no volume is being created.
 func (w *World) failing(claims ...string) error {
 	var faults []csidriver.Fault
 	for i, claim := range claims {
@@ -48,7 +48,7 @@ func (w *World) failing(claims ...string) error {
 	return w.Member(rig.One).SetFaults(faults...)
 }
 
-// appWith makes claims, and a Pod for them that would rather run in the first member.
+// appWith creates claims, and a Pod for them that prefers the first member.
 func (w *World) appWith(ctx context.Context, claims ...string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}, Spec: podSpec(rig.NodeOne)}
 	pod.Spec.NodeSelector = nil
@@ -71,8 +71,8 @@ func (w *World) appWith(ctx context.Context, claims ...string) error {
 	return nil
 }
 
-// recovered: the Pod runs, all of its claims have their volumes in the second member,
-// nothing of them is in the first, and nothing is remembered of the way.
+// recovered: the Pod runs, all of its claims have their volumes in the second member, the first
+// has nothing, and no annotation of the recovery is left.
 func (w *World) recovered(ctx context.Context, claims ...string) error {
 	if err := w.running(ctx, app); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w *World) recovered(ctx context.Context, claims ...string) error {
 	return w.nothing(ctx, append([]string{app}, claims...), w.Member(rig.One))
 }
 
-// atRest: a claim says nothing of members that failed it.
+// atRest: a claim no longer reports members that failed it.
 func (w *World) atRest(ctx context.Context, name string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Classes of the second member that are published in the host.
+// Classes of the second member that Xylem publishes in the host.
 const (
 	reflectedClass = "reflected"
 	passingClass   = "passing"
 )
 
-// reflected are classes of a member, published in the host: the second one's.
+// reflected are classes that the second member publishes in the host.
 func reflected() []Scenario {
 	return []Scenario{{
 		Name: "reflect", About: "classes of a member are published; one is made anew with another policy, one goes",
@@ -35,7 +35,8 @@ func reflected() []Scenario {
 	}}
 }
 
-// changeClasses of the member, each step once the one before shows in the host.
+// changeClasses changes the member's classes. Each step waits until the host shows the previous
+// one.
 func (w *World) changeClasses(ctx context.Context) error {
 	member := w.Member(rig.Two)
 	first := memberClass(reflectedClass, corev1.PersistentVolumeReclaimDelete)
@@ -66,7 +67,7 @@ func (w *World) classesFollow(ctx context.Context) error {
 	return errors.Join(w.published(ctx, reflectedClass, corev1.PersistentVolumeReclaimRetain), gone[storagev1.StorageClass](ctx, w, w.Host, passingClass))
 }
 
-// published: the host has the class, with that policy, offered by the member.
+// published: the host has the class with that policy, published by the member.
 func (w *World) published(ctx context.Context, name string, policy corev1.PersistentVolumeReclaimPolicy) error {
 	class, err := get[storagev1.StorageClass](ctx, w, w.Host, name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// registrations are members that come and go: the second one.
+// registrations are registrations and deregistrations of the second member.
 func registrations() []Scenario {
 	return []Scenario{
 		{
@@ -85,7 +85,7 @@ func registration() *v1alpha1.ClusterRegistration {
 	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: rig.Two}}
 }
 
-// registerTwo registers the second member and waits for nothing.
+// registerTwo registers the second member, and does not wait.
 func (w *World) registerTwo(ctx context.Context) error {
 	kubeconfig, err := w.MemberKubeconfig(ctx, rig.Two)
 	if err != nil {
@@ -110,12 +110,12 @@ func (w *World) registerAgain(ctx context.Context) error {
 	return w.AwaitReady(ctx, rig.Two)
 }
 
-// unregister deletes the registration and waits for nothing.
+// unregister deletes the registration, and does not wait.
 func (w *World) unregister(ctx context.Context) error {
 	return w.delete(ctx, w.Host, registration())
 }
 
-// unusedInTwo is a claim in the second member that no Pod uses.
+// unusedInTwo creates a claim in the second member that no Pod uses.
 func (w *World) unusedInTwo(ctx context.Context) error {
 	if err := w.createClaim(ctx, data, rig.ClassDelete); err != nil {
 		return err
@@ -165,12 +165,12 @@ func (w *World) registered(ctx context.Context) error {
 	return fmt.Errorf("node %s is not Ready", node.Name)
 }
 
-// unregistered: neither registration nor node is left.
+// unregistered: the registration and the node are gone.
 func (w *World) unregistered(ctx context.Context) error {
 	return errors.Join(gone[v1alpha1.ClusterRegistration](ctx, w, w.Host, rig.Two), gone[corev1.Node](ctx, w, w.Host, rig.NodeTwo))
 }
 
-// letGo: the host PV says that its cluster is gone, and we do not hold it.
+// letGo: the host PV records that its cluster is gone, and has no finalizer of ours.
 func (w *World) letGo(ctx context.Context) error {
 	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
 	if err != nil {

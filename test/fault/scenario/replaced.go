@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// replaced are leaf PVs that are re-created under their names: with another UID, and as a
-// provisioner makes them, without the stamp and with the class's policy.
+// replaced are leaf PVs that are re-created under their names, with another UID. As a provisioner
+// does, the scenario creates them without the stamp and with the class's policy.
 func replaced() []Scenario {
 	return []Scenario{
 		{
@@ -26,7 +26,7 @@ func replaced() []Scenario {
 				if err != nil {
 					return err
 				}
-				// The leaf claim is Lost until the member's PV controller looks at it again.
+				// The leaf claim is Lost until the member's PV controller reconciles it again.
 				return errors.Join(held(pv), w.replacement(ctx), w.disks(rig.One, data, 1), w.bound(ctx, data, rig.One))
 			},
 			Restore: do((*World).clearReplaced),
@@ -76,8 +76,8 @@ func replaced() []Scenario {
 	}
 }
 
-// deleteClaimEntirely deletes the claim in the host and waits until it is gone: nothing
-// holds it there.
+// deleteClaimEntirely deletes the claim in the host, and waits until it is gone. It has no
+// finalizers there.
 func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	if err := w.deleteClaim(ctx); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	})
 }
 
-// replace removes the leaf PV, finalizers and all, and makes it again for the same leaf
-// claim, which heals by that.
+// replace deletes the leaf PV with its finalizers, and re-creates it for the same leaf claim,
+// which recovers.
 func (w *World) replace(ctx context.Context) error {
 	one := w.Member(rig.One)
 	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
@@ -117,10 +117,10 @@ func (w *World) replace(ctx context.Context) error {
 	return nil
 }
 
-// annProvisionedBy is the provisioner's own.
+// annProvisionedBy is the provisioner's own annotation.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// replacement: the leaf PV is another one of the same name, and is retained.
+// replacement: the leaf PV is another one with the same name, and has policy Retain.
 func (w *World) replacement(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolume](ctx, w, w.Member(rig.One), w.Noted("volume"))
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *World) replacement(ctx context.Context) error {
 	return nil
 }
 
-// clearReplaced does by hand what an admin would: Xylem destroys nothing here.
+// clearReplaced cleans up as an admin would, because Xylem destroys nothing here.
 func (w *World) clearReplaced(ctx context.Context) error {
 	pv := volume(w.Noted("volume"))
 	if err := patch(ctx, w.Host, pv, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`); client.IgnoreNotFound(errors.Unwrap(err)) != nil {

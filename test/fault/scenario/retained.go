@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// retained is the end of claims whose volumes are kept.
+// retained is about claims whose volumes are kept at the end.
 func retained() []Scenario {
 	return []Scenario{
 		{
@@ -76,8 +76,8 @@ func retained() []Scenario {
 	}
 }
 
-// failReclaim deletes the pair while the host PV has a policy that no PV controller can
-// follow, and gives it policy Delete then.
+// failReclaim deletes the pair while the host PV has a policy that the PV controller does not
+// support. Then it sets policy Delete.
 func (w *World) failReclaim(ctx context.Context) error {
 	host := volume(w.Noted("volume"))
 	if err := patch(ctx, w.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Recycle"}}`); err != nil {
@@ -94,7 +94,7 @@ func (w *World) failReclaim(ctx context.Context) error {
 	return patch(ctx, w.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 }
 
-// released is up, and then the pair deleted, until its volume is Released.
+// released calls up, deletes the pair, and waits until its volume is Released.
 func (w *World) released(ctx context.Context, class string) error {
 	if err := w.up(ctx, class); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (w *World) released(ctx context.Context, class string) error {
 	return harness.Await(ctx, "the volume's release", w.kept)
 }
 
-// kept: the pair is gone, the volume Released on both sides, and its disk there.
+// kept: the pair is gone, the volume is Released on both sides, and its disk exists.
 func (w *World) kept(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (w *World) kept(ctx context.Context) error {
 		w.disks(rig.One, data, 1))
 }
 
-// reuse makes the volume free and asks for it by name.
+// reuse clears the volume's claimRef, and creates a claim that names the volume.
 func (w *World) reuse(ctx context.Context, class string) error {
 	name := w.Noted("volume")
 	if err := patch(ctx, w.Host, volume(name), `{"spec":{"claimRef":null}}`); err != nil {
@@ -146,7 +146,7 @@ func (w *World) reused(ctx context.Context) error {
 	return w.volumePhase(ctx, name, corev1.VolumeBound, w.Host, w.Member(rig.One))
 }
 
-// abandoned: the host knows nothing of the volume, whose data still exists.
+// abandoned: the host has no record of the volume, whose data still exists.
 func (w *World) abandoned(ctx context.Context) error {
 	if err := gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")); err != nil {
 		return err

@@ -77,8 +77,8 @@ func snapshots() []Scenario {
 	}
 }
 
-// hastened are snapshots that somebody deletes, or whose claim, before they are ready; and what a
-// member's admin deletes.
+// hastened are snapshots that are deleted, or whose claim is deleted, before they are ready, and
+// those that a member's admin deletes.
 func hastened() []Scenario {
 	return []Scenario{
 		{
@@ -112,7 +112,7 @@ func hastened() []Scenario {
 	}
 }
 
-// home is the member that has the claim: the first, unless it was noted.
+// home returns the member that has the claim: the noted one, or else the first.
 func (w *World) home() *harness.Cluster {
 	if name := w.Noted("home"); name != "" {
 		return w.Member(name)
@@ -131,7 +131,7 @@ func (w *World) take(ctx context.Context, class string) error {
 
 func (w *World) deleteSnapshot(ctx context.Context) error { return w.delete(ctx, w.Host, w.snapshot()) }
 
-// withSnapshot is up, and a snapshot of it that is ready, on a disk that changes then.
+// withSnapshot calls up and takes a snapshot. Then it changes the disk.
 func (w *World) withSnapshot(ctx context.Context, class string) error {
 	if err := w.up(ctx, rig.ClassDelete); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (w *World) withSnapshot(ctx context.Context, class string) error {
 	return harness.Await(ctx, "the snapshot", func(ctx context.Context) error { return errors.Join(w.snapshotReady(ctx), w.snapshots(1)) })
 }
 
-// taking is up, and a snapshot that the driver has taken, whose answer is delayed.
+// taking calls up and takes a snapshot. The driver has taken it, but its response is delayed.
 func (w *World) taking(ctx context.Context) error {
 	if err := w.up(ctx, rig.ClassDelete); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (w *World) taking(ctx context.Context) error {
 	})
 }
 
-// uploading is up, and a snapshot that is not ready until provision.
+// uploading calls up and takes a snapshot that is not ready until provision.
 func (w *World) uploading(ctx context.Context) error {
 	if err := w.up(ctx, rig.ClassDelete); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (w *World) uploading(ctx context.Context) error {
 	})
 }
 
-// content is the one that the snapshot is bound to.
+// content returns the content to which the snapshot is bound.
 func (w *World) content(ctx context.Context, c *harness.Cluster) (*snapshotv1.VolumeSnapshotContent, error) {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, c, nightly)
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *World) content(ctx context.Context, c *harness.Cluster) (*snapshotv1.Vo
 	return content, err
 }
 
-// snapshots is how many snapshots of the claim there are in the member.
+// snapshots: the member has this many snapshots of the claim.
 func (w *World) snapshots(want int) error {
 	book, err := w.home().Ledger()
 	if err != nil {
@@ -211,12 +211,13 @@ func (w *World) snapshots(want int) error {
 	return nil
 }
 
-// taken: claim and Pod are as they were, and the snapshot is held.
+// taken: claim and Pod are unchanged, and the snapshot is protected.
 func (w *World) taken(ctx context.Context) error {
 	return errors.Join(w.upAndBound(ctx), w.snapshotHeld(ctx))
 }
 
-// snapshotHeld: the snapshot is ready on both sides, was taken once, and is held in the member.
+// snapshotHeld: the snapshot is ready on both sides, was taken once, and has policy Retain in the
+// member.
 func (w *World) snapshotHeld(ctx context.Context) error {
 	if err := errors.Join(w.snapshotReady(ctx), w.snapshots(1)); err != nil {
 		return err
@@ -231,7 +232,8 @@ func (w *World) snapshotHeld(ctx context.Context) error {
 	return nil
 }
 
-// snapshotReady: the host shows the snapshot as ready, by the content that it represents.
+// snapshotReady: the host shows the snapshot as ready, and its content represents the leaf
+// content.
 func (w *World) snapshotReady(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
@@ -255,8 +257,8 @@ func (w *World) snapshotReady(ctx context.Context) error {
 	return nil
 }
 
-// contentFailed: the host's content says that something is wrong with the snapshot. Of one that
-// was ready once, the snapshot-controller does not tell the VolumeSnapshot.
+// contentFailed: the host's content reports a problem. The snapshot-controller does not copy it
+// to a VolumeSnapshot that was ready before.
 func (w *World) contentFailed(ctx context.Context) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
@@ -268,7 +270,7 @@ func (w *World) contentFailed(ctx context.Context) error {
 	return nil
 }
 
-// snapshotFailed: the host says that something is wrong with the snapshot.
+// snapshotFailed: the host's VolumeSnapshot reports a problem.
 func (w *World) snapshotFailed(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
@@ -280,7 +282,7 @@ func (w *World) snapshotFailed(ctx context.Context) error {
 	return nil
 }
 
-// snapshotDestroyed: nothing is left of the snapshot, and its claim lives.
+// snapshotDestroyed: nothing is left of the snapshot, and its claim exists.
 func (w *World) snapshotDestroyed(ctx context.Context) error {
 	return errors.Join(w.noSnapshot(ctx), w.upAndBound(ctx))
 }
@@ -304,7 +306,7 @@ func (w *World) noSnapshot(ctx context.Context) error {
 	return w.snapshots(0)
 }
 
-// snapshotKept: the VolumeSnapshot is gone on both sides, and contents and data are there.
+// snapshotKept: the VolumeSnapshot is gone on both sides, and its contents and data exist.
 func (w *World) snapshotKept(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// withdrawn are claims that are withdrawn before they were bound.
+// withdrawn are claims that are withdrawn before they are bound.
 func withdrawn() []Scenario {
 	return []Scenario{
 		{
@@ -32,9 +32,9 @@ func withdrawn() []Scenario {
 		{
 			Name: "withdraw-retained", About: "the same where the member's class retains: the disk stays, and is reported as orphaned",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassRetained, true) },
-			// Were the provisioner let go before the leaf claim is gone, the volume would
-			// be bound for a moment, and stamped if the manager was there to see it: an
-			// orphan either way, of two looks.
+			// The provisioner must not continue before the leaf claim is gone. Otherwise, the
+			// volume would be bound for a moment, and stamped if the manager observed it. It
+			// would be an orphan in any case, but in two variants.
 			Act: func(ctx context.Context, w *World) error { return w.withdrawFrom(ctx, w.Host, w.Member(rig.One)) },
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), w.disks(rig.One, data, 1))
@@ -53,7 +53,7 @@ func withdrawn() []Scenario {
 	}
 }
 
-// provisioning is the pair, its disk delayed in the driver: before it is created, or after.
+// provisioning creates the pair. The driver delays before it creates the disk, or after it.
 func (w *World) provisioning(ctx context.Context, class string, made bool) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true, After: made}
 	if err := w.Member(rig.One).SetFaults(fault); err != nil {
@@ -80,15 +80,15 @@ func (w *World) provisioning(ctx context.Context, class string, made bool) error
 	})
 }
 
-// selectedNode is the scheduler's choice for a claim.
+// selectedNode is the key of the scheduler's selection.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// provision lets the provisioner go on.
+// provision lets the provisioner continue.
 func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
 
-// move lets the scheduler choose again, and lets the provisioner go on once the
-// first member has nothing of the pair any more: had it been let go before, the
-// volume would be the claim's, and the new Pod Pending, as in one cluster.
+// move makes the scheduler choose again. It lets the provisioner continue once the first member
+// has nothing of the pair any more. Otherwise, the claim would get the volume, and the new Pod
+// would stay Pending, as in one cluster.
 func (w *World) move(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err
@@ -107,11 +107,11 @@ func (w *World) move(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// withdraw deletes the pair, and lets the provisioner go on once the host has
-// none of it any more.
+// withdraw deletes the pair, and lets the provisioner continue once the host has nothing of it
+// any more.
 func (w *World) withdraw(ctx context.Context) error { return w.withdrawFrom(ctx, w.Host) }
 
-// withdrawFrom waits for the end of the pair in these clusters.
+// withdrawFrom waits until the pair is gone from these clusters.
 func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) error {
 	if err := w.deletePair(ctx); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) 
 	return w.provision(ctx)
 }
 
-// withdrawnEntirely: nothing is left, whatever the provisioner has made.
+// withdrawnEntirely: nothing is left, whatever the provisioner created.
 func (w *World) withdrawnEntirely(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 	replicas = 2
 )
 
-// workloads are Pods that somebody makes again.
+// workloads are Pods that a controller re-creates.
 func workloads() []Scenario {
 	return []Scenario{
 		{
@@ -105,7 +105,7 @@ func (w *World) replicas(ctx context.Context) error {
 	return nil
 }
 
-// scaled: the replicas run, on the disks that they had.
+// scaled: the replicas run with their original disks.
 func (w *World) scaled(ctx context.Context) error {
 	if err := w.replicas(ctx); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (w *World) scaled(ctx context.Context) error {
 	return nil
 }
 
-// returned: the leaf Pod is another one than was evicted.
+// returned: the leaf Pod is not the one that was evicted.
 func (w *World) returned(ctx context.Context) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Member(rig.One), replica(0))
 	if err != nil {

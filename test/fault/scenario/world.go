@@ -19,32 +19,32 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Scenario is one thing that is done.
+// Scenario is one action of a user or an admin.
 type Scenario struct {
 	Name string
-	// About reports what is done, in a line.
+	// About describes it in a line.
 	About string
-	// Core scenarios are those of the short slice.
+	// Core scenarios are part of Slice.
 	Core bool
-	// Setup brings the clusters to where Act begins. No fault is injected.
+	// Setup prepares the clusters for Act, without faults.
 	Setup Step
-	// Act is what is done while faults are injected.
+	// Act is the action during which faults are injected.
 	Act Step
-	// Settled is nil when the end has been reached, by live reads.
+	// Settled returns nil when live reads show the expected end.
 	Settled Step
-	// Restore, if given, undoes what emptying the namespace does not.
+	// Restore, if set, undoes what deleting the namespace's objects does not.
 	Restore Step
 }
 
 // Step is a part of a scenario.
 type Step func(context.Context, *World) error
 
-// do makes a step of a method.
+// do converts a method to a step.
 func do(method func(*World, context.Context) error) Step {
 	return func(ctx context.Context, w *World) error { return method(w, ctx) }
 }
 
-// World is what a scenario acts in: a rig and a namespace of its own.
+// World is the environment of a scenario: a rig, and a namespace of its own.
 type World struct {
 	*rig.Rig
 	Namespace string
@@ -58,14 +58,14 @@ func NewWorld(r *rig.Rig, namespace string) *World {
 	return &World{Rig: r, Namespace: namespace, notes: map[string]string{}}
 }
 
-// Note remembers something between the phases of a scenario.
+// Note keeps a value for later phases of a scenario.
 func (w *World) Note(key, value string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes[key] = value
 }
 
-// Noted is what was remembered.
+// Noted returns a noted value.
 func (w *World) Noted(key string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *World) key(obj client.Object, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: w.Namespace, Name: name}
 }
 
-// get reads an object of the scenario, or a cluster-scoped one.
+// get reads an object of the scenario's namespace, or a cluster-scoped object.
 func get[T any, P interface {
 	*T
 	client.Object
@@ -93,7 +93,7 @@ func get[T any, P interface {
 	return obj, nil
 }
 
-// gone is nil when an object is no more.
+// gone returns nil if an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -213,7 +213,7 @@ func (w *World) bound(ctx context.Context, name, member string) error {
 	return nil
 }
 
-// volumeOf is the volume that a claim of the host is bound to.
+// volumeOf returns the volume to which a claim of the host is bound.
 func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {
@@ -236,7 +236,7 @@ func (w *World) volumePhase(ctx context.Context, name string, phase corev1.Persi
 	return nil
 }
 
-// disks is how many disks of a claim there are in a member.
+// disks: the member has this many disks of a claim.
 func (w *World) disks(member, claim string, want int) error {
 	book, err := w.Member(member).Ledger()
 	if err != nil {
@@ -263,7 +263,7 @@ func (w *World) copied(member, source, claim string) error {
 	return nil
 }
 
-// nothing: neither Pod nor claim is left in a cluster, under these names.
+// nothing: neither Pod nor claim with these names is left in the clusters.
 func (w *World) nothing(ctx context.Context, names []string, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		for _, name := range names {
