@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// auditPolicy has everything that is asked of the API, without bodies. Watches
-// count when they begin; everything else when it is answered.
+// auditPolicy logs every API request without its body. Watches are logged when they begin, and
+// other requests when they end.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -33,32 +33,32 @@ rules:
 - level: Metadata
 `
 
-// barrierUser makes the requests that mark a place in the log. They do not count.
+// barrierUser makes the requests that mark a position in the log. They do not count.
 const barrierUser = "controlplane-audit"
 
-// barrierTimeout bounds waiting for such a request to show in the log.
+// barrierTimeout bounds the wait for a barrier request to appear in the log.
 const barrierTimeout = 10 * time.Second
 
-// Request is one request that an apiserver answered.
+// Request is one request to which an apiserver responded.
 type Request struct {
 	Time time.Time
-	// User made it, with the UserAgent it said.
+	// User and UserAgent of the client.
 	User, UserAgent string
 	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete,
 	// deletecollection). Resource is plural, with the subresource ("pods/status").
 	Verb, Group, Resource string
-	// DryRun: the request was only to be checked.
+	// DryRun: the request was a dry run.
 	DryRun          bool
 	Namespace, Name string
-	// Code is the HTTP status, Message what an error says.
+	// Code is the HTTP status, and Message that of an error.
 	Code    int
 	Message string
-	// Unauthorized: the authorizer (RBAC) refused it; admission never saw it.
+	// Unauthorized: the authorizer (RBAC) denied it, before admission.
 	Unauthorized bool
 }
 
-// Write reports whether the request was to change something, whether it did or not. A review,
-// which is created, only asks, as does a dry run.
+// Write reports whether the request was meant to change something, whether or not it did. Dry
+// runs and reviews, which are created, do not write.
 func (r Request) Write() bool {
 	if r.DryRun || r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
 		return false
@@ -71,10 +71,10 @@ func (r Request) Write() bool {
 	}
 }
 
-// Key is what requests are counted by.
+// Key is the key by which requests are counted.
 type Key struct{ User, Verb, Resource string }
 
-// Requests are what was read from an audit log, in its order.
+// Requests are requests from an audit log, in order.
 type Requests []Request
 
 // Where returns the requests for which keep is true.
@@ -93,10 +93,10 @@ func (rs Requests) By(user string) Requests {
 	return rs.Where(func(r Request) bool { return r.User == user })
 }
 
-// Writes returns the requests that were to change something.
+// Writes returns the requests that write.
 func (rs Requests) Writes() Requests { return rs.Where(Request.Write) }
 
-// Count returns how many there are of each key.
+// Count returns the number of requests of each key.
 func (rs Requests) Count() map[Key]int {
 	counts := map[Key]int{}
 	for _, r := range rs {
@@ -105,7 +105,7 @@ func (rs Requests) Count() map[Key]int {
 	return counts
 }
 
-// String is a table of Count, the most frequent first: for messages of tests.
+// String returns the counts as a table for test messages, the largest first.
 func (rs Requests) String() string {
 	counts := rs.Count()
 	keys := make([]Key, 0, len(counts))
@@ -131,15 +131,14 @@ type Audit struct {
 	client kubernetes.Interface // as barrierUser
 }
 
-// Mark is a place in an audit log.
+// Mark is a position in an audit log.
 type Mark int64
 
-// Mark returns the present end of the log: everything that was answered before
-// the call lies before it. It needs the apiserver.
+// Mark returns the current end of the log, after all requests that ended before the call. It
+// needs the apiserver.
 func (a *Audit) Mark(ctx context.Context) (Mark, error) { return a.barrier(ctx) }
 
-// Since returns what was answered between the mark and this call. It needs the
-// apiserver.
+// Since returns the requests that ended between the mark and this call. It needs the apiserver.
 func (a *Audit) Since(ctx context.Context, from Mark) (Requests, error) {
 	to, err := a.barrier(ctx)
 	if err != nil {
@@ -148,10 +147,9 @@ func (a *Audit) Since(ctx context.Context, from Mark) (Requests, error) {
 	return a.read(from, to)
 }
 
-// barrier makes a request that can be told from all others and returns where
-// it ends in the log. The apiserver writes the log as it answers, but a moment
-// after the answer was sent: what follows the barrier in time follows it in the
-// log, and what came before has been written.
+// barrier makes a unique request, and returns the offset of its end in the log. The apiserver
+// writes the log in the order of its responses, but shortly after it sends them. So later
+// requests follow the barrier in the log, and all earlier ones have been written.
 func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -161,7 +159,7 @@ func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	}
 	from := info.Size()
 	name := "barrier-" + strings.ToLower(rand.Text())
-	// The user may do nothing: being refused is enough to be in the log.
+	// The user has no permissions: a denied request is logged, too.
 	_, err = a.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsForbidden(err) {
 		return 0, fmt.Errorf("marking a place in the audit log: want a refusal, got %w", err)
@@ -184,7 +182,7 @@ func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	}
 }
 
-// find returns the end of the first whole line from an offset on that has text.
+// find returns the end of the first complete line after an offset that contains text.
 func find(path string, from int64, text []byte) (end int64, found bool, err error) {
 	err = lines(path, from, -1, func(line []byte, at int64) error {
 		if bytes.Contains(line, text) {
@@ -198,8 +196,8 @@ func find(path string, from int64, text []byte) (end int64, found bool, err erro
 
 var errStop = errors.New("stop")
 
-// lines calls f with each whole line that begins between two offsets (to < 0:
-// the end of the file), and the offset of its end.
+// lines calls f with each complete line that begins between two offsets (to < 0: the end of the
+// file), and the offset of its end.
 func lines(path string, from, to int64, f func(line []byte, end int64) error) error {
 	file, err := os.Open(path) //nolint:gosec // A log of ours.
 	if err != nil {
@@ -213,7 +211,7 @@ func lines(path string, from, to int64, f func(line []byte, end int64) error) er
 	for at := from; to < 0 || at < to; {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // What is left is still being written.
+			return nil // The rest is still being written.
 		}
 		if err != nil {
 			return err
@@ -229,7 +227,7 @@ func lines(path string, from, to int64, f func(line []byte, end int64) error) er
 	return nil
 }
 
-// auditEvent is what is read of an event of audit.k8s.io/v1.
+// auditEvent has the fields of an audit.k8s.io/v1 Event that this package reads.
 type auditEvent struct {
 	AuditID        string           `json:"auditID"`
 	Stage          string           `json:"stage"`
@@ -254,11 +252,11 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// decisionAnnotation reports what the authorizer decided.
+// decisionAnnotation has the authorizer's decision.
 const decisionAnnotation = "authorization.k8s.io/decision"
 
-// counts reports whether an event represents its request: of a watch the one of
-// its beginning, or, for one that was refused and never began, that of its end.
+// counts reports whether an event represents its request. For a watch, this is the event at its
+// beginning or, if it was denied, the one at its end.
 func counts(e *auditEvent, begun map[string]bool) bool {
 	started := e.Stage == "ResponseStarted"
 	if e.Verb != "watch" {

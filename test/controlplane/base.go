@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ensureBase makes what a cluster of ours has from the beginning: rights of the
-// programs, nodes, storage. What is there is left as it is.
+// ensureBase creates the initial objects of a cluster: roles of the programs, nodes, storage. It
+// does not change existing objects.
 func (c *Cluster) ensureBase(ctx context.Context) error {
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
@@ -64,7 +64,7 @@ var (
 	eventWrite = []string{"create", "update", "patch", "list", "watch"}
 )
 
-// roles are the rights of those programs that Kubernetes has no roles for, by user.
+// roles are the rules, by user, of those programs for which Kubernetes has no roles.
 func (c *Cluster) roles() map[string][]rbacv1.PolicyRule {
 	events := []rbacv1.PolicyRule{
 		rule("", []string{"events"}, eventWrite), rule("events.k8s.io", []string{"events"}, eventWrite),
@@ -120,7 +120,7 @@ func ensureRole(ctx context.Context, client kubernetes.Interface, user string, r
 	return unlessExists(err)
 }
 
-// kubeletIP is where the kubelet of a node is: KWOK, if it serves.
+// kubeletIP is the address of a node's kubelet: that of KWOK, if KWOK serves.
 func (c *Cluster) kubeletIP(n int) string {
 	if c.options.Kubelets {
 		return loopback
@@ -139,7 +139,7 @@ func (c *Cluster) daemonEndpoints() corev1.NodeDaemonEndpoints {
 	return corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}}
 }
 
-// node is a Node as a kubelet registers it. KWOK makes it Ready.
+// node returns a Node as a kubelet registers it. KWOK makes it Ready.
 func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

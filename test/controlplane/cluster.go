@@ -19,22 +19,21 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// maxSocketPath is how long the path of a unix socket may be everywhere.
+// maxSocketPath is the maximum length of a unix socket's path on all platforms.
 const maxSocketPath = 103
 
 // usableTimeout bounds the wait for nodes and service accounts once the
 // control plane runs.
 const usableTimeout = 60 * time.Second
 
-// Cluster is one Kubernetes cluster. Its address, certificates and disks last as
-// long as its Fleet. Its methods may be called from many goroutines, but those
-// that start and stop processes had better not be.
+// Cluster is one Kubernetes cluster. Its address, certificates and disks last as long as its
+// Fleet. Its methods are safe for concurrent use, except those that start and stop processes.
 type Cluster struct {
 	options ClusterOptions
 	dir     string
 	ordinal int
-	// nodesOf is the cluster that the Nodes are named after: a clone runs those
-	// that it has from its original.
+	// nodesOf is the cluster after which the Nodes are named. A clone runs the Nodes of its
+	// original.
 	nodesOf  string
 	progress func(format string, args ...any)
 
@@ -43,15 +42,15 @@ type Cluster struct {
 	audit      *Audit
 	proxy      *Proxy
 	apiAddress string
-	// kwokAddress is where KWOK serves, as the kubelet of all nodes.
+	// kwokAddress is the address on which KWOK serves as the kubelet of all nodes.
 	kwokAddress string
 
-	processes []*Process   // in the order in which they are started
-	snapshots atomic.Int32 // of the cluster's state
+	processes []*Process   // in start order
+	snapshots atomic.Int32 // of the cluster's objects
 }
 
-// newCluster prepares a cluster: addresses, certificates, arguments. Nothing
-// runs afterwards but the proxy. A clone has the keys of its original.
+// newCluster prepares a cluster: addresses, certificates, arguments. Only the proxy runs
+// afterwards. A clone has the keys of its original.
 func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cluster, error) {
 	c := &Cluster{
 		options: o, ordinal: ordinal, progress: f.options.Progress,
@@ -95,7 +94,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	return c, nil
 }
 
-// takeKeys gives the cluster an authority and keys: its own, or its original's.
+// takeKeys sets the cluster's authority and keys: new ones, or its original's.
 func (c *Cluster) takeKeys(original *Cluster) (err error) {
 	if original != nil {
 		c.ca = original.ca
@@ -133,16 +132,16 @@ func (c *Cluster) Name() string { return c.options.Name }
 // Dir returns the directory of the cluster's data; logs are in "logs" below it.
 func (c *Cluster) Dir() string { return c.dir }
 
-// path returns the path of something in the cluster's directory.
+// path returns a path in the cluster's directory.
 func (c *Cluster) path(elements ...string) string {
 	return filepath.Join(append([]string{c.dir}, elements...)...)
 }
 
-// Client returns a cluster admin's client, direct.
+// Client returns a cluster admin's client, without the proxy.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Proxy returns the proxy in front of the apiserver. Only those go through it
-// who were given a kubeconfig ViaProxy.
+// Proxy returns the proxy in front of the apiserver. Only clients with a ViaProxy kubeconfig use
+// it.
 func (c *Cluster) Proxy() *Proxy { return c.proxy }
 
 // Audit returns the reader of the apiserver's audit log.
@@ -177,14 +176,13 @@ func (c *Cluster) Process(name ProcessName) *Process {
 	return nil
 }
 
-// Processes returns all processes of the cluster, in the order in which they are
-// started.
+// Processes returns all processes of the cluster, in start order.
 func (c *Cluster) Processes() []*Process { return slices.Clone(c.processes) }
 
 // DriverDir returns the CSI driver's directory.
 func (c *Cluster) DriverDir() string { return c.path("csi") }
 
-// VolumesDir returns the directory that has one directory for each volume.
+// VolumesDir returns the directory with a subdirectory for each volume.
 func (c *Cluster) VolumesDir() string { return csidriver.VolumesDir(c.DriverDir()) }
 
 // Ledger reads the CSI driver's ledger.
@@ -192,27 +190,27 @@ func (c *Cluster) Ledger() (*ledger.Ledger, error) {
 	return ledger.Read(csidriver.LedgerPath(c.DriverDir()))
 }
 
-// SetFaults replaces the faults that the CSI driver injects; with none given it
-// works again.
+// SetFaults replaces the faults that the CSI driver injects. Without arguments, it removes all
+// faults.
 func (c *Cluster) SetFaults(faults ...csidriver.Fault) error {
 	return csidriver.SetFaults(c.DriverDir(), faults...)
 }
 
-// ReadData returns what is on a volume's disk: after its creation what
-// ledger.Entry.Data has, and then what WriteData wrote.
+// ReadData returns the content of a volume's disk: initially ledger.Entry.Data, and later what
+// WriteData wrote.
 func (c *Cluster) ReadData(volumeID string) (string, error) {
 	return csidriver.ReadData(c.DriverDir(), volumeID)
 }
 
-// WriteData overwrites what is on a volume's disk, as a Pod would.
+// WriteData overwrites the content of a volume's disk, as a Pod would.
 func (c *Cluster) WriteData(volumeID, data string) error {
 	return csidriver.WriteData(c.DriverDir(), volumeID, data)
 }
 
-// socket is where the CSI driver listens.
+// socket is the CSI driver's socket.
 func (c *Cluster) socket() string { return c.path("csi.sock") }
 
-// boot is Start with a report.
+// boot is Start with progress messages.
 func (c *Cluster) boot(ctx context.Context) error {
 	begin := time.Now()
 	if err := c.Start(ctx); err != nil {
@@ -222,18 +220,17 @@ func (c *Cluster) boot(ctx context.Context) error {
 	return nil
 }
 
-// Start starts those processes that do not run, makes the objects that a cluster
-// of ours has from the beginning and that are not there, and returns when nodes
-// are Ready and Pods can be created.
+// Start starts the processes that do not run and creates missing initial objects. It returns when
+// nodes are Ready and Pods can be created.
 func (c *Cluster) Start(ctx context.Context) error {
-	// The apiserver waits for etcd by itself, and is long in getting up anyway.
+	// The apiserver waits for etcd by itself, and takes longest to start.
 	if err := c.startAll(ctx, Etcd, APIServer); err != nil {
 		return err
 	}
 	c.progress("%s: the API answers", c.Name())
 	early, late := []ProcessName{ControllerManager, Scheduler, KWOK, CSIDriver, Resizer, Attacher}, []ProcessName(nil)
 	if c.options.Snapshots {
-		// csi-provisioner asks once, at its start, whether there are VolumeSnapshots.
+		// csi-provisioner checks only once, at its start, whether VolumeSnapshots are served.
 		late = []ProcessName{Provisioner, Snapshotter, SnapshotController}
 	} else {
 		early = append(early, Provisioner)
@@ -250,7 +247,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return c.awaitUsable(ctx)
 }
 
-// startAll starts processes in parallel; names that the cluster lacks do not count.
+// startAll starts processes in parallel. It ignores names that the cluster lacks.
 func (c *Cluster) startAll(ctx context.Context, names ...ProcessName) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
@@ -261,7 +258,7 @@ func (c *Cluster) startAll(ctx context.Context, names ...ProcessName) error {
 	return group.Wait()
 }
 
-// Stop ends all processes in order, so that Start finds everything as it was.
+// Stop ends all processes in order, so that Start resumes with the same state.
 func (c *Cluster) Stop(ctx context.Context) error {
 	var errs []error
 	for _, names := range [][]ProcessName{
@@ -278,9 +275,8 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Wipe makes the cluster a new one, with an identity of its own, at the same
-// address. Certificates stay good, so kubeconfigs with them do as well; disks
-// stay, and so does the ledger.
+// Wipe replaces the cluster by a new one, with another identity, at the same address.
+// Certificates and kubeconfigs with them stay valid. Disks and the ledger stay.
 func (c *Cluster) Wipe(ctx context.Context) error {
 	c.progress("%s: wiping", c.Name())
 	if err := c.Stop(ctx); err != nil {
@@ -324,7 +320,7 @@ func (c *Cluster) awaitUsable(ctx context.Context) error {
 	}
 }
 
-// unusable returns what is still lacking.
+// unusable returns what is still missing.
 func (c *Cluster) unusable(ctx context.Context) error {
 	if c.options.APIOnly {
 		return nil

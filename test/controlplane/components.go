@@ -26,8 +26,8 @@ var kubeletConfig string
 //go:embed stages/pod.yaml
 var podStages []byte
 
-// Users of the programs. The control plane's are Kubernetes' own, so that its
-// default roles apply; the others have roles of ours (base.go).
+// Users of the programs. Those of the control plane are Kubernetes' own, so that its default
+// roles apply. The others have roles in base.go.
 const (
 	userControllerManager = "system:kube-controller-manager"
 	userScheduler         = "system:kube-scheduler"
@@ -41,19 +41,20 @@ const (
 )
 
 const (
-	// serviceCIDR is where ClusterIPs are from.
+	// serviceCIDR is the range of ClusterIPs.
 	serviceCIDR = "10.0.0.0/20"
-	// leaseSeconds is how long a node's Lease is valid, as a kubelet has it.
+	// leaseSeconds is how long a node's Lease is valid, as with a kubelet.
 	leaseSeconds = 40
-	// probeTimeout bounds one question whether a process is ready.
+	// probeTimeout bounds one readiness probe of a process.
 	probeTimeout = 3 * time.Second
-	// watchGrace is how long watches may go on once the apiserver is to end.
+	// watchGrace is how long watches may continue after the apiserver is asked to end.
 	watchGrace = 500 * time.Millisecond
-	// auditMegabytes is where the audit log would be rotated, and marks lost.
+	// auditMegabytes is the size at which the audit log would be rotated, which would invalidate
+	// marks.
 	auditMegabytes = 100_000
 )
 
-// schedulerConfig raises the client's limits and leaves everything else stock.
+// schedulerConfig raises the client's limits, and is otherwise stock.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -63,7 +64,7 @@ clientConnection:
   burst: %d
 `
 
-// addresses are those that a cluster listens on.
+// addresses are those on which a cluster listens.
 type addresses struct {
 	etcd, etcdPeer, apiServer, proxy, controllerManager, scheduler, kwok string
 }
@@ -82,7 +83,7 @@ func takeAddresses(p *ports) (addresses, error) {
 	return a, nil
 }
 
-// podCIDR and nodeIP give each cluster, and each node in it, numbers of its own.
+// podCIDR and nodeIP are unique for each cluster and node.
 func (c *Cluster) podCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 63+c.ordinal%190) }
 func (c *Cluster) nodePodCIDR(n int) string {
 	return fmt.Sprintf("10.%d.%d.0/24", 63+c.ordinal%190, n%256)
@@ -90,7 +91,7 @@ func (c *Cluster) nodePodCIDR(n int) string {
 func (c *Cluster) nodeIP(n int) string          { return fmt.Sprintf("172.20.%d.%d", c.ordinal%256, n%256) }
 func (c *Cluster) kubeconfigOf(u string) string { return c.path(u + ".kubeconfig") }
 
-// writeConfigs writes the files that processes read.
+// writeConfigs writes the configuration files of the processes.
 func (c *Cluster) writeConfigs() error {
 	if err := c.writeKubeconfig("admin.kubeconfig", adminUser, adminGroup); err != nil {
 		return err
@@ -129,13 +130,13 @@ func (c *Cluster) writeConfigs() error {
 	return nil
 }
 
-// Container logs that KWOK serves for every container, present and previous.
+// Container logs that KWOK serves for every container, current and previous.
 const (
 	KubeletLog      = "2026-11-01T00:00:00.000000000Z stdout F first line\n2026-11-01T00:00:01.000000000Z stdout F second line\n2026-11-01T00:00:02.000000000Z stdout F third line\n"
 	KubeletPrevious = "2026-10-31T00:00:00.000000000Z stdout F earlier line\n"
 )
 
-// KubeletLogFile is what KWOK serves as the log of every container of the cluster's Pods.
+// KubeletLogFile has the log that KWOK serves for every container of the cluster's Pods.
 func (c *Cluster) KubeletLogFile() string { return c.path("kubelet", "log") }
 
 func (c *Cluster) writeKubeletFiles() error {
@@ -206,9 +207,9 @@ func (c *Cluster) newProcesses(bin programs, a addresses) []*Process {
 	return all
 }
 
-// newExtras returns the processes that the cluster's options ask for.
+// newExtras returns the processes for the cluster's options.
 func (c *Cluster) newExtras(bin programs) []*Process {
-	// Group snapshots would double what snapshot-controller watches.
+	// Without group snapshots, which would double snapshot-controller's watches.
 	const noGroups = "--feature-gates=CSIVolumeGroupSnapshot=false"
 	var all []*Process
 	for _, program := range c.options.extras() {
@@ -226,7 +227,7 @@ func (c *Cluster) newExtras(bin programs) []*Process {
 	return all
 }
 
-// healthy asks an HTTP endpoint that answers 200 when its process is ready.
+// healthy requests an HTTP endpoint that responds with 200 when its process is ready.
 func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -246,8 +247,8 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// listens connects to a unix socket: that it is there says little, for a driver
-// that was killed leaves it behind.
+// listens connects to a unix socket. The file alone proves little, because a killed driver leaves
+// it behind.
 func listens(socket string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -258,7 +259,7 @@ func listens(socket string) func(context.Context) error {
 	}
 }
 
-// port returns the port of an address of ours.
+// port returns the port of an address.
 func port(address string) string { return address[len(loopback)+1:] }
 
 func (c *Cluster) etcdArgs(a addresses) []string {
@@ -271,8 +272,8 @@ func (c *Cluster) etcdArgs(a addresses) []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + c.Name() + "=" + peer,
-		// What the kernel has survives a killed process; only a machine that
-		// goes down would lose it, and everything here with it.
+		// Data in the kernel survives a killed process. Only a crash of the machine would lose
+		// it, and then everything else, too.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
 		"--log-level=warn",
@@ -301,7 +302,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--audit-log-path=" + c.path("audit.log"),
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
-		// Else an apiserver that is asked to end waits for its watchers.
+		// Otherwise, an apiserver that is asked to end waits for its watchers.
 		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
@@ -323,7 +324,7 @@ func (c *Cluster) controllerManagerArgs(a addresses) []string {
 		"--tls-cert-file=" + c.path("pki", servingCertFile),
 		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
 		"--leader-elect=false",
-		// Its own user may not even bind volumes: the controllers' accounts may.
+		// Its own user may not even bind volumes: the controllers' accounts do.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.path("pki", tokenKeyFile),
 		"--root-ca-file=" + c.path("pki", caFile),
@@ -379,13 +380,13 @@ func (c *Cluster) driverArgs() []string {
 	}
 }
 
-// sidecarArgs are those that all sidecars of the CSI driver take.
+// sidecarArgs are the common arguments of all CSI sidecars.
 func (c *Cluster) sidecarArgs(program string) []string {
 	s := c.options.Storage
 	return append(c.clientArgs(program), "--csi-address="+c.socket(), "--timeout="+s.CallTimeout.String())
 }
 
-// clientArgs are those that the sidecars and snapshot-controller take.
+// clientArgs are the common arguments of the sidecars and snapshot-controller.
 func (c *Cluster) clientArgs(program string) []string {
 	retryStart, retryMax := retryStart, retryMax
 	if s := c.options.Storage; s != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// impatient is the timeout of requests that are to get no answer.
+// impatient is the timeout of requests that must get no response.
 const impatient = 500 * time.Millisecond
 
-// clientOf creates a client of a kubeconfig.
+// clientOf creates a client from a kubeconfig.
 func clientOf(kubeconfig []byte, err error) kubernetes.Interface {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
@@ -103,7 +103,7 @@ var _ = Describe("A fleet", func() {
 		s.phase(ctx, "lingers", corev1.PodRunning)
 		s.deletePod(ctx, "lingers")
 
-		// A later deletion that is carried out is the barrier.
+		// A later deletion that succeeds is the barrier.
 		s.deletePod(ctx, "done")
 		s.gone(ctx, "done")
 		p, err := s.getPod("lingers")(ctx)
@@ -304,7 +304,7 @@ var _ = Describe("A cluster that fails", func() {
 		book, err := s.Ledger()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(book.ForClaim(s.namespace, "new").Live()).To(HaveLen(1))
-		// A snapshot is good more than once, and the cluster works.
+		// A snapshot can be restored more than once, and the cluster works.
 		s.claim(ctx, "newer", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "newer")
 		Expect(s.Restore(ctx, snapshot)).To(Succeed())
@@ -323,7 +323,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clone.ID(ctx)).To(Equal(id))
 		copied := story{clone, s.namespace}
-		// A Node that nobody runs would keep the Pods that are put on it.
+		// Without somebody who runs the Node, its Pods would stay.
 		nodes, err := clone.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, node := range nodes.Items {
@@ -334,7 +334,7 @@ var _ = Describe("A cluster that fails", func() {
 			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(review.Status.Authenticated).To(BeTrue(), review.Status.Error)
-		// From here on they are two.
+		// From here on, there are two.
 		copied.pod(ctx, "app", "")
 		copied.phase(ctx, "app", corev1.PodRunning)
 		_, err = s.getPod("app")(ctx)

@@ -13,27 +13,27 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Route is the way that a kubeconfig leads to an apiserver.
+// Route is the way in which a kubeconfig reaches an apiserver.
 type Route int
 
 const (
-	// Direct leads to the apiserver itself.
+	// Direct connects to the apiserver itself.
 	Direct Route = iota
-	// ViaProxy leads through the cluster's Proxy.
+	// ViaProxy connects to the cluster's Proxy.
 	ViaProxy
 )
 
 const (
-	// adminUser and adminGroup make up a cluster admin.
+	// adminUser and adminGroup identify a cluster admin.
 	adminUser  = "admin"
 	adminGroup = "system:masters"
-	// tokenLife is how long a service account's token is valid.
+	// tokenLife is the lifetime of a service account's token.
 	tokenLife = 24 * time.Hour
-	// clientQPS does not hold tests up.
+	// clientQPS does not slow tests down.
 	clientQPS = 1000
 )
 
-// Server returns the apiserver's URL by the route.
+// Server returns the apiserver's URL for the route.
 func (c *Cluster) Server(r Route) string {
 	if r == ViaProxy {
 		return "https://" + c.proxy.Address()
@@ -49,12 +49,12 @@ func (c *Cluster) Kubeconfig(r Route) ([]byte, error) {
 	return c.UserKubeconfig(r, adminUser, adminGroup)
 }
 
-// KubeconfigPath returns the file with a cluster admin's kubeconfig, direct. It
-// is there as long as the cluster's data.
+// KubeconfigPath returns the file with a cluster admin's direct kubeconfig. It lasts as long as
+// the cluster's data.
 func (c *Cluster) KubeconfigPath() string { return c.path("admin.kubeconfig") }
 
-// UserKubeconfig returns the kubeconfig of a user with a client certificate. It
-// stays good over Wipe; what RBAC allows the user does not.
+// UserKubeconfig returns the kubeconfig of a user with a client certificate. It stays valid after
+// Wipe, but the user's RBAC permissions do not.
 func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte, error) {
 	cert, key, err := c.ca.client(user, groups)
 	if err != nil {
@@ -63,9 +63,8 @@ func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte
 	return c.kubeconfig(r, user, &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 }
 
-// ServiceAccountKubeconfig returns a kubeconfig with a token of the service
-// account, which has to exist. The token ends with the service account, and so
-// with Wipe.
+// ServiceAccountKubeconfig returns a kubeconfig with a token of an existing service account. The
+// token becomes invalid with the service account, and so after Wipe.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, r Route, namespace, name string) ([]byte, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -85,8 +84,8 @@ func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name strin
 	return answer.Status.Token, nil
 }
 
-// RESTConfig returns a cluster admin's client configuration, with limits that do
-// not hold tests up.
+// RESTConfig returns a cluster admin's client configuration, with limits that do not slow tests
+// down.
 func (c *Cluster) RESTConfig(r Route) (*rest.Config, error) {
 	kubeconfig, err := c.Kubeconfig(r)
 	if err != nil {
@@ -118,7 +117,7 @@ func (c *Cluster) kubeconfig(r Route, user string, auth *clientcmdapi.AuthInfo) 
 	return content, nil
 }
 
-// writeKubeconfig writes a user's kubeconfig, direct, to a file of the cluster's.
+// writeKubeconfig writes a user's direct kubeconfig to a file in the cluster's directory.
 func (c *Cluster) writeKubeconfig(file, user string, groups ...string) error {
 	content, err := c.UserKubeconfig(Direct, user, groups...)
 	if err != nil {

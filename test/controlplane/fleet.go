@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// dirPrefix begins the names of temporary data directories.
+	// dirPrefix is the prefix of temporary data directories.
 	dirPrefix = "xylem-clusters-"
-	// lockFile tells, by a lock on it, that a data directory is in use.
+	// lockFile is locked while a data directory is in use.
 	lockFile = ".lock"
-	// sweepAge is how old a data directory has to be to count as left behind:
-	// one that is just being created is not locked yet.
+	// sweepAge is the minimum age of an abandoned data directory, because a new one is not locked
+	// yet.
 	sweepAge = time.Minute
 )
 
-// Fleet is a host and its members. Its methods may be called from many goroutines.
+// Fleet is a host and its members. Its methods are safe for concurrent use.
 type Fleet struct {
-	// Host is where Xylem's users are.
+	// Host is the cluster of Xylem's users.
 	Host *Cluster
 
 	options  Options
@@ -39,19 +39,19 @@ type Fleet struct {
 	mu      sync.Mutex
 	members []*Cluster
 	clones  []*Cluster
-	ordinal int // how many clusters there have been: their addresses differ by it
+	ordinal int // the number of clusters so far, for unique addresses
 	stopped bool
 }
 
-// programs are the paths of what clusters are made of.
+// programs are the paths of the clusters' programs.
 type programs struct{ dir, csiDriver string }
 
 func (p programs) path(name string) string { return filepath.Join(p.dir, name) }
 
-// Start starts a host and its members, in parallel, and returns when all can be
-// used: nodes are Ready and Pods can be created. After an error nothing is left
-// running. The error wraps kubebin.ErrMissing if the programs have not been
-// built. Stop the fleet after use; the context does not end it.
+// Start starts a host and its members, in parallel, and returns when all are usable: nodes are
+// Ready and Pods can be created. After an error, nothing is left running. The error wraps
+// kubebin.ErrMissing if the programs have not been built. Stop the fleet after use; the end of
+// ctx does not stop it.
 func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	return f, nil
 }
 
-// findPrograms looks for the cluster programs, and builds our CSI driver if need be.
+// findPrograms looks for the cluster programs, and builds our CSI driver if necessary.
 func findPrograms(ctx context.Context, o Options) (programs, error) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -116,7 +116,7 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 	return p, err
 }
 
-// makeDir makes the data directory, and removes those of programs that died.
+// makeDir creates the data directory, and removes those of dead programs.
 func (f *Fleet) makeDir() error {
 	if f.options.Dir != "" {
 		dir, err := filepath.Abs(f.options.Dir)
@@ -141,8 +141,7 @@ func (f *Fleet) makeDir() error {
 	return nil
 }
 
-// sweep removes what programs that were killed left behind. Failing to is not
-// worth an error.
+// sweep removes the directories of killed programs. It ignores failures.
 func sweep() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*", lockFile))
 	for _, path := range locks {
@@ -157,7 +156,7 @@ func sweep() {
 	}
 }
 
-// clusterName is what may be a part of file and node names.
+// clusterName matches names that may be part of file and node names.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 func (f *Fleet) newCluster(o ClusterOptions, original *Cluster) (*Cluster, error) {
@@ -190,7 +189,7 @@ func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-// AddMember starts one more member. After an error it is gone again.
+// AddMember starts one more member. After an error, it is removed again.
 func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	c, err := f.newMember(o)
 	if err != nil {
@@ -205,14 +204,14 @@ func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, erro
 	return c, nil
 }
 
-// Members returns the members in the order in which they were added.
+// Members returns the members in the order of their addition.
 func (f *Fleet) Members() []*Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.members)
 }
 
-// Member returns the member of that name, or nil.
+// Member returns the member with that name, or nil.
 func (f *Fleet) Member(name string) *Cluster {
 	for _, m := range f.Members() {
 		if m.Name() == name {
@@ -231,16 +230,14 @@ func (f *Fleet) Clusters() []*Cluster {
 	return append(all, f.Members()...)
 }
 
-// Dir returns the directory that holds all data and logs, below it one directory
-// for each cluster.
+// Dir returns the directory of all data and logs, with a subdirectory for each cluster.
 func (f *Fleet) Dir() string { return f.options.Dir }
 
-// Kubectl returns the path of a kubectl that fits the clusters.
+// Kubectl returns the path of a kubectl that matches the clusters' version.
 func (f *Fleet) Kubectl() string { return f.programs.path(kubebin.Kubectl) }
 
-// Stop ends every process, however it is, and removes the data unless it is to
-// be kept. It is not orderly: what is thrown away need not be written first. A
-// second call does nothing.
+// Stop kills every process, and removes the data unless it must be kept. It is not orderly,
+// because the data need not be complete. A second call does nothing.
 func (f *Fleet) Stop(context.Context) error {
 	f.mu.Lock()
 	if f.stopped {

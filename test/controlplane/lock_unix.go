@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes the file lock at path, which is created if needed. It returns nil
-// if somebody has it. The kernel releases it when its holder dies, and children
-// do not inherit it.
+// tryLock takes the file lock at path and creates the file if necessary. It returns nil if
+// another process has the lock. The kernel releases it when its holder dies, and children do not
+// inherit it.
 func tryLock(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // A path of ours.
 	if err != nil {

@@ -14,74 +14,73 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// Annotations on Pods that change what KWOK makes of them. Durations are Go's ("1.5s").
+// Annotations on Pods that change how KWOK runs them. Durations are Go's ("1.5s").
 const (
-	// AnnotationComplete, with any value, makes a running Pod end by itself as Succeeded.
+	// AnnotationComplete, with any value, makes a running Pod end as Succeeded.
 	AnnotationComplete = "controlplane.xylem.io/complete"
-	// AnnotationFail, with any value, makes a running Pod end by itself as Failed.
+	// AnnotationFail, with any value, makes a running Pod end as Failed.
 	AnnotationFail = "controlplane.xylem.io/fail"
-	// AnnotationRunFor is how long a Pod runs before it ends so; default at once.
+	// AnnotationRunFor is how long such a Pod runs; default none.
 	AnnotationRunFor = "controlplane.xylem.io/run-for"
 	// AnnotationStartAfter delays a bound Pod's start; default none.
 	AnnotationStartAfter = "controlplane.xylem.io/start-after"
-	// AnnotationStopAfter is how long a deleted Pod takes to end; default no time.
+	// AnnotationStopAfter is how long a deleted Pod takes to end; default none.
 	AnnotationStopAfter = "controlplane.xylem.io/stop-after"
 )
 
-// LabelKWOK marks the Nodes that are KWOK's to run. It touches no other Node,
-// and no Pod on any other.
+// LabelKWOK marks the Nodes that KWOK runs. KWOK ignores other Nodes and their Pods.
 const LabelKWOK = "controlplane.xylem.io/kwok"
 
 // StorageClasses of DefaultStorage.
 const (
-	// ClassHostpath is named after the class of the example that Xylem began
-	// with: waits for a consumer, grows, deletes.
+	// ClassHostpath has the name from Xylem's first example: waits for a consumer, expandable,
+	// policy Delete.
 	ClassHostpath = "openebs-hostpath"
-	// ClassFast binds at once, grows, deletes.
+	// ClassFast: immediate binding, expandable, policy Delete.
 	ClassFast = "fast"
-	// ClassRetained waits for a consumer, grows, retains.
+	// ClassRetained: waits for a consumer, expandable, policy Retain.
 	ClassRetained = "retained"
 )
 
 // VolumeSnapshotClasses of DefaultStorage.
 const (
-	// ClassSnapshots deletes the snapshot with its VolumeSnapshot.
+	// ClassSnapshots has policy Delete.
 	ClassSnapshots = "snapshots"
 	// ClassRetainedSnapshots keeps it.
 	ClassRetainedSnapshots = "retained-snapshots"
 )
 
-// DefaultDriverName is the CSI driver's name unless StorageOptions say otherwise.
+// DefaultDriverName is the default of StorageOptions.DriverName.
 const DefaultDriverName = "dir.csi.controlplane.xylem.io"
 
 const (
-	// defaultQPS is what the control plane's clients may send, in requests per
-	// second. At their own default of 20, kube-controller-manager binds fewer
-	// than seven volumes a second, and every measurement would be of that.
+	// defaultQPS is the limit of the control plane's clients, in requests per second. With their
+	// own default of 20, kube-controller-manager binds fewer than seven volumes a second, and
+	// would dominate every measurement.
 	defaultQPS = 2000
-	// retryStart and retryMax pace the retries of programs by default.
+	// retryStart and retryMax are the default backoff of the programs.
 	retryStart, retryMax = 200 * time.Millisecond, 5 * time.Second
 	// startTimeout bounds the start of all clusters together.
 	startTimeout = 3 * time.Minute
 )
 
-// Options say what Start is to start. The zero value is a host alone.
+// Options configures Start. The zero value is a host without members.
 type Options struct {
 	// Host configures the host. Its name defaults to "host", its nodes to one.
 	Host ClusterOptions
 	// Members configures the members. Names are required and differ.
 	Members []ClusterOptions
-	// Dir is where everything is kept. Empty: a new temporary directory. The
-	// path must be short, for unix sockets are created in it (see Start).
+	// Dir is the data directory. If it is empty, Start creates a temporary one. The path must be
+	// short, because it contains unix sockets (see Start).
 	Dir string
-	// KeepData leaves Dir in place after Stop. It always is if it was given.
+	// KeepData keeps Dir after Stop. A given Dir is always kept.
 	KeepData bool
-	// BinDir holds the cluster programs. Empty: where `make kube` puts them.
+	// BinDir has the cluster programs. If it is empty, it is the directory of `make kube`.
 	BinDir string
-	// Timeout bounds the start. 0 is three minutes.
+	// Timeout bounds the start. 0 means three minutes.
 	Timeout time.Duration
-	// Progress receives a line, without its end, about each step that takes
-	// time. May be nil. It is called from many goroutines.
+	// Progress receives a line, without line break, about each step that takes time. It may be
+	// nil, and must be safe for concurrent use.
 	Progress func(format string, args ...any)
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// ControllerPublishVolume implements csi.ControllerServer. A volume that only one node may
-// use is attached to one at a time.
+// ControllerPublishVolume implements csi.ControllerServer. It attaches a single-node volume to
+// only one node at a time.
 func (d *Driver) ControllerPublishVolume(
 	ctx context.Context, r *csi.ControllerPublishVolumeRequest,
 ) (*csi.ControllerPublishVolumeResponse, error) {
@@ -41,8 +41,8 @@ func (d *Driver) ControllerPublishVolume(
 	return &csi.ControllerPublishVolumeResponse{}, nil
 }
 
-// ControllerUnpublishVolume implements csi.ControllerServer. Without a node it detaches
-// the volume from all. Detaching what is not attached succeeds.
+// ControllerUnpublishVolume implements csi.ControllerServer. Without a node, it detaches the
+// volume from all nodes. It succeeds if the volume is not attached.
 func (d *Driver) ControllerUnpublishVolume(
 	ctx context.Context, r *csi.ControllerUnpublishVolumeRequest,
 ) (*csi.ControllerUnpublishVolumeResponse, error) {
@@ -61,7 +61,7 @@ func (d *Driver) ControllerUnpublishVolume(
 	})
 }
 
-// attach replaces the nodes that a volume is attached to.
+// attach replaces the nodes to which a volume is attached.
 func (d *Driver) attach(id string, f func([]string) []string) error {
 	_, err := d.store.change(id, 0, func(v *volume) { v.Nodes = f(slices.Clone(v.Nodes)) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (d *Driver) attach(id string, f func([]string) []string) error {
 	return nil
 }
 
-// severalNodes reports whether more than one node may use the volume at a time.
+// severalNodes reports whether several nodes may use the volume at the same time.
 func severalNodes(c *csi.VolumeCapability) bool {
 	switch c.GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,

@@ -159,7 +159,7 @@ func TestRestoreHoldsWhatTheSnapshotHolds(t *testing.T) {
 	if !sn.GetReadyToUse() || sn.GetSizeBytes() != mebi || sn.GetSourceVolumeId() != source {
 		t.Errorf("snapshot = %v, want it ready, of %s, with %d bytes", sn, source, mebi)
 	}
-	// A snapshot survives its volume, and what was restored survives its snapshot.
+	// A snapshot survives its volume, and a restored volume survives its snapshot.
 	if _, err := d.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: source}); err != nil {
 		t.Fatal(err)
 	}
@@ -349,8 +349,8 @@ func TestListSnapshots(t *testing.T) {
 	}
 }
 
-// TestRestartMakesTheLedgerAgreeOnSnapshots changes snapshots without writing it down, as a
-// crash between the two would.
+// TestRestartMakesTheLedgerAgreeOnSnapshots changes snapshots without a ledger entry, as a crash
+// between the two would.
 func TestRestartMakesTheLedgerAgreeOnSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// WriteData overwrites what is on a volume's disk, as a Pod would, for the driver whose
-// directory is dir.
+// WriteData overwrites the content of a volume's disk, as a Pod would. dir is the driver's
+// directory.
 func WriteData(dir, volumeID, data string) error {
 	disk := filepath.Join(VolumesDir(dir), volumeID)
 	if _, err := os.Stat(disk); err != nil {
@@ -23,7 +23,7 @@ func WriteData(dir, volumeID, data string) error {
 	return nil
 }
 
-// ReadData returns what is on a volume's disk.
+// ReadData returns the content of a volume's disk.
 func ReadData(dir, volumeID string) (string, error) {
 	data, err := readData(filepath.Join(VolumesDir(dir), volumeID))
 	if err != nil {
@@ -37,10 +37,10 @@ func readData(disk string) (string, error) {
 	return string(content), err
 }
 
-// fill makes the directory dst hold what the volume or snapshot called source holds, or
-// an empty disk if there is no source. It returns what identifies the data.
+// fill fills the directory dst with the content of the volume or snapshot source, or creates an
+// empty disk without a source. It returns the identifier of the data.
 func (s *store) fill(dst, source, id string) (string, error) {
-	if err := os.RemoveAll(dst); err != nil { // Of an earlier failure.
+	if err := os.RemoveAll(dst); err != nil { // From an earlier failure.
 		return "", err
 	}
 	if err := os.Mkdir(dst, 0o750); err != nil {
@@ -59,7 +59,7 @@ func (s *store) fill(dst, source, id string) (string, error) {
 	return readData(dst)
 }
 
-// copyTree copies the files and directories below from, but for the driver's own record.
+// copyTree copies the files and directories below from, except the driver's own record.
 func copyTree(dst, from string) error {
 	return fs.WalkDir(os.DirFS(from), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -76,7 +76,7 @@ func copyTree(dst, from string) error {
 	})
 }
 
-// holeBytes is the least hole that copySparse keeps.
+// holeBytes is the minimum size of a hole that copySparse preserves.
 const holeBytes = 64 << 10
 
 // copySparse copies a file without writing its zeros, so that a hole stays a hole.

@@ -21,38 +21,39 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// StorageClass parameters that the driver knows. Others are kept and not looked at.
+// StorageClass parameters that the driver uses. It stores others without reading them.
 const (
-	// ParamMaxBytes limits the capacity of one volume, in bytes: above it
-	// creation and expansion fail with OutOfRange.
+	// ParamMaxBytes limits the capacity of a volume, in bytes. Creation and expansion above it
+	// fail with OutOfRange.
 	ParamMaxBytes = "maxBytes"
-	// ParamNodeExpansion "true" leaves the last step of an expansion to the node,
-	// where no kubelet will ever take it.
+	// ParamNodeExpansion "true" leaves the last step of an expansion to the node. There is no
+	// kubelet, so it never happens.
 	ParamNodeExpansion = "nodeExpansion"
-	// ParamHeldBySnapshots "true" makes DeleteVolume fail with FailedPrecondition while
-	// the volume has snapshots, as drivers do whose snapshots live on the volume.
+	// ParamHeldBySnapshots "true" makes DeleteVolume fail with FailedPrecondition while the
+	// volume has snapshots. Drivers do so if their snapshots are part of the volume.
 	ParamHeldBySnapshots = "heldBySnapshots"
 )
 
-// Keys under which csi-provisioner --extra-create-metadata says whom a volume is for.
+// Keys under which csi-provisioner --extra-create-metadata passes the names of the volume's
+// objects.
 const (
 	paramClaimName      = "csi.storage.k8s.io/pvc/name"
 	paramClaimNamespace = "csi.storage.k8s.io/pvc/namespace"
 	paramPVName         = "csi.storage.k8s.io/pv/name"
 )
 
-// defaultBytes is the size of a volume for which none was asked.
+// defaultBytes is the size of a volume without a requested size.
 const defaultBytes = 1 << 30
 
-// Options configure a Driver.
+// Options configures a Driver.
 type Options struct {
-	// Name is the driver's, which StorageClasses give as their provisioner.
+	// Name is the driver's name: the provisioner in StorageClasses.
 	Name string
-	// Dir is where volumes and ledger are.
+	// Dir has the volumes and the ledger.
 	Dir string
-	// MaxVolumeBytes limits each volume, CapacityBytes all together; 0 does not.
+	// MaxVolumeBytes limits each volume, and CapacityBytes all together. 0 means no limit.
 	MaxVolumeBytes, CapacityBytes int64
-	// Attach announces that volumes have to be attached to a node before it uses them.
+	// Attach announces that volumes must be attached to a node.
 	Attach bool
 }
 
@@ -67,7 +68,7 @@ type Driver struct {
 	faults  *injector
 }
 
-// New returns a driver that continues with what is in its directory.
+// New returns a driver that continues with the state in its directory.
 func New(o Options) (*Driver, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the driver's directory: %w", err)
@@ -83,7 +84,7 @@ func New(o Options) (*Driver, error) {
 	return &Driver{options: o, book: book, store: s, faults: newInjector(o.Dir)}, nil
 }
 
-// Serve answers calls on l until ctx ends.
+// Serve serves calls on l until ctx ends.
 func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, d)
@@ -145,7 +146,7 @@ func (d *Driver) ControllerGetCapabilities(
 
 // GetCapacity implements csi.ControllerServer.
 func (d *Driver) GetCapacity(context.Context, *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
-	available := int64(1) << 50 // As good as unlimited.
+	available := int64(1) << 50 // Practically unlimited.
 	if d.options.CapacityBytes > 0 {
 		available = max(0, d.options.CapacityBytes-d.store.total())
 	}
@@ -173,8 +174,8 @@ func (d *Driver) ValidateVolumeCapabilities(
 	}, nil
 }
 
-// call carries work out between its faults, and writes the outcome down before
-// the caller learns it. e is what is known of the call beforehand; work completes it.
+// call executes work with its faults, and records the outcome before it responds. e is the ledger
+// entry, which work completes.
 func (d *Driver) call(ctx context.Context, e ledger.Entry, work func(*ledger.Entry) error) error {
 	e.Code = ledger.OK
 	fault, id, err := d.faults.next(e.Method, e.ClaimNamespace+"/"+e.ClaimName)
@@ -203,7 +204,7 @@ func (d *Driver) call(ctx context.Context, e ledger.Entry, work func(*ledger.Ent
 	return err
 }
 
-// volumeName is what may become a part of a path.
+// volumeName matches names that may become a part of a path.
 var volumeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // CreateVolume implements csi.ControllerServer. It is idempotent by name.
@@ -250,7 +251,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	}}, nil
 }
 
-// admit refuses what the driver cannot make.
+// admit rejects what the driver cannot create.
 func (d *Driver) admit(r *csi.CreateVolumeRequest, want volume) error {
 	switch {
 	case !volumeName.MatchString(r.GetName()):
@@ -287,7 +288,7 @@ func (d *Driver) storeError(err error, name string) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// DeleteVolume implements csi.ControllerServer. Deleting what is not there succeeds.
+// DeleteVolume implements csi.ControllerServer. It succeeds if the volume does not exist.
 func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	e := d.known(ledger.DeleteVolume, r.GetVolumeId())
 	return &csi.DeleteVolumeResponse{}, d.call(ctx, e, func(e *ledger.Entry) error {
@@ -340,8 +341,7 @@ func (d *Driver) ControllerExpandVolume(
 	return out, nil
 }
 
-// ControllerModifyVolume implements csi.ControllerServer. Any parameter is
-// accepted and kept.
+// ControllerModifyVolume implements csi.ControllerServer. It accepts and stores any parameter.
 func (d *Driver) ControllerModifyVolume(
 	ctx context.Context, r *csi.ControllerModifyVolumeRequest,
 ) (*csi.ControllerModifyVolumeResponse, error) {
@@ -368,8 +368,8 @@ func (d *Driver) ControllerModifyVolume(
 	return &csi.ControllerModifyVolumeResponse{}, nil
 }
 
-// known begins the entry of a call that names its volume by ID alone, with what
-// the driver has it.
+// known returns the entry of a call that has only a volume's ID, with the driver's record of the
+// volume.
 func (d *Driver) known(method, id string) ledger.Entry {
 	if v, ok := d.store.get(id); ok {
 		return v.entry(method)
@@ -377,7 +377,7 @@ func (d *Driver) known(method, id string) ledger.Entry {
 	return ledger.Entry{Method: method, VolumeID: id}
 }
 
-// size is the capacity to make for a range: what is required, and no more.
+// size returns the required capacity of a range.
 func size(r *csi.CapacityRange) int64 {
 	if r.GetRequiredBytes() > 0 {
 		return r.GetRequiredBytes()
@@ -388,7 +388,7 @@ func size(r *csi.CapacityRange) int64 {
 	return defaultBytes
 }
 
-// classParameters leaves out what the provisioner adds to a class's parameters.
+// classParameters omits the parameters that the provisioner adds to a class's.
 func classParameters(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {

@@ -17,41 +17,40 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// faultsFile is where a driver looks for its faults, within its directory.
+// faultsFile is the file with a driver's faults, in its directory.
 const faultsFile = "faults.json"
 
-// stallPoll is how often a stalled call looks whether it may go on.
+// stallPoll is how often a stalled call checks whether it may continue.
 const stallPoll = 20 * time.Millisecond
 
-// Fault makes calls of one method go wrong.
+// Fault makes calls of one method fail.
 type Fault struct {
 	// Method is the CSI method, such as ledger.CreateVolume.
 	Method string `json:"method"`
 	// Claim, as "namespace/name", restricts the fault to volumes created for that
 	// claim, and to their snapshots.
 	Claim string `json:"claim,omitempty"`
-	// Times is how many calls go wrong; 0 is all of them until the faults change.
+	// Times is how many calls fail; 0 means all until the faults change.
 	Times int `json:"times,omitempty"`
-	// Stall holds the call until the faults change, or its caller gives up.
+	// Stall delays the call until the faults change or its caller gives up.
 	Stall bool `json:"stall,omitempty"`
-	// Code, if not OK, is what the call fails with, Message its text.
+	// Code, if not OK, is the error code of the call, and Message its text.
 	Code    codes.Code `json:"code,omitempty"`
 	Message string     `json:"message,omitempty"`
-	// After carries the call out before it stalls or fails: the answer is lost,
-	// the volume is there.
+	// After executes the call before it stalls or fails: the volume exists, but the response is
+	// lost.
 	After bool `json:"after,omitempty"`
 }
 
-// faultFile is what SetFaults writes. ID tells the driver that the faults were
-// set again, even to the same, so that it counts Times from nothing.
+// faultFile is the content of the faults file. A new ID tells the driver that the faults were set
+// again, even to the same values, so that it restarts the count of Times.
 type faultFile struct {
 	ID     string  `json:"id"`
 	Faults []Fault `json:"faults"`
 }
 
-// SetFaults replaces the faults of the driver whose directory is dir; with none
-// given, everything works again and stalled calls go on. It takes effect with
-// the next call that the driver receives.
+// SetFaults replaces the faults of the driver whose directory is dir. Without arguments, it
+// removes them, and stalled calls continue. It affects the next call that the driver receives.
 func SetFaults(dir string, faults ...Fault) error {
 	content, err := json.Marshal(faultFile{ID: rand.Text(), Faults: faults})
 	if err != nil {
@@ -68,7 +67,7 @@ func SetFaults(dir string, faults ...Fault) error {
 	return nil
 }
 
-// injector decides which calls go wrong.
+// injector selects the calls that fail.
 type injector struct {
 	path string
 
@@ -96,8 +95,7 @@ func (i *injector) load() (faultFile, error) {
 	return f, nil
 }
 
-// next returns the fault that a call is to suffer, or nil, and the ID of the
-// faults that it was found among.
+// next returns the fault for a call, or nil, and the ID of the current faults.
 func (i *injector) next(method, claim string) (*Fault, string, error) {
 	file, err := i.load()
 	if err != nil {
@@ -121,7 +119,7 @@ func (i *injector) next(method, claim string) (*Fault, string, error) {
 	return nil, "", nil
 }
 
-// has reports whether there is a fault of that method and claim, and uses none up.
+// has reports whether there is a fault for the method and claim, and does not count it as used.
 func (i *injector) has(method, claim string) (bool, error) {
 	file, err := i.load()
 	return slices.ContainsFunc(file.Faults, func(f Fault) bool {
@@ -129,7 +127,7 @@ func (i *injector) has(method, claim string) (bool, error) {
 	}), err
 }
 
-// suffer stalls and fails as the fault says.
+// suffer stalls and fails as the fault specifies.
 func (i *injector) suffer(ctx context.Context, f *Fault, id string) error {
 	if f.Stall {
 		if err := i.stall(ctx, id); err != nil {

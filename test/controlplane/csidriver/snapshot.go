@@ -23,30 +23,30 @@ import (
 const (
 	// snapshotsDir holds a directory for each snapshot, within the driver's.
 	snapshotsDir = "snapshots"
-	// ParamReadyAfter is how long a snapshot is not ready to use after it was taken, in a
-	// VolumeSnapshotClass (Go duration).
+	// ParamReadyAfter is a VolumeSnapshotClass parameter: how long a new snapshot is not ready to
+	// use (Go duration).
 	ParamReadyAfter = "readyAfter"
-	// MethodUpload is no call of CSI: a Fault with this method keeps snapshots, of its
-	// claim if it names one, from becoming ready until the faults change. Its other fields
-	// have no effect.
+	// MethodUpload is not a CSI call. A Fault with this method keeps snapshots, or those of its
+	// claim, from becoming ready until the faults change. Its other fields have no effect.
 	MethodUpload = "Upload"
 )
 
-// Keys under which csi-snapshotter --extra-create-metadata gives the snapshot's objects.
+// Keys under which csi-snapshotter --extra-create-metadata passes the names of the snapshot's
+// objects.
 const (
 	paramSnapshotName      = "csi.storage.k8s.io/volumesnapshot/name"
 	paramSnapshotNamespace = "csi.storage.k8s.io/volumesnapshot/namespace"
 	paramContentName       = "csi.storage.k8s.io/volumesnapshotcontent/name"
 )
 
-// snapshot is a snapshot as its directory records it.
+// snapshot is the record of a snapshot in its directory.
 type snapshot struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Volume    string    `json:"volume"`
 	SizeBytes int64     `json:"sizeBytes"`
 	Taken     time.Time `json:"taken"`
-	// Ready is when it becomes ready to use.
+	// Ready is the time at which it becomes ready to use.
 	Ready          time.Time         `json:"ready"`
 	Data           string            `json:"data"`
 	Parameters     map[string]string `json:"parameters,omitempty"`
@@ -73,7 +73,7 @@ func (sn snapshot) entry(method string) ledger.Entry {
 	return e
 }
 
-// ReadSnapshotData returns what a snapshot of the driver whose directory is dir holds.
+// ReadSnapshotData returns the content of a snapshot. dir is the driver's directory.
 func ReadSnapshotData(dir, snapshotID string) (string, error) {
 	data, err := readData(filepath.Join(dir, snapshotsDir, snapshotID))
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 		want.SizeBytes, want.VolumeName = v.CapacityBytes, v.Name
 		want.ClaimNamespace, want.ClaimName, want.PVName = v.ClaimNamespace, v.ClaimName, v.PVName
 	} else if have, ok := d.store.getSnapshot(want.ID); ok {
-		want = have // Its volume may be gone.
+		want = have // The volume may be gone.
 	}
 	var have snapshot
 	e := want.entry(ledger.CreateSnapshot)
@@ -127,7 +127,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	return &csi.CreateSnapshotResponse{Snapshot: out}, nil
 }
 
-// take takes a snapshot unless it is there.
+// take takes a snapshot unless it exists.
 func (d *Driver) take(want snapshot) (have snapshot, existed bool, err error) {
 	delay, err := time.ParseDuration(cmp.Or(want.Parameters[ParamReadyAfter], "0s"))
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *Driver) take(want snapshot) (have snapshot, existed bool, err error) {
 	return have, existed, nil
 }
 
-// answer is what callers learn of a snapshot.
+// answer returns a snapshot as callers see it.
 func (d *Driver) answer(sn snapshot) (*csi.Snapshot, error) {
 	uploading, err := d.faults.has(MethodUpload, sn.ClaimNamespace+"/"+sn.ClaimName)
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *Driver) answer(sn snapshot) (*csi.Snapshot, error) {
 	}, nil
 }
 
-// DeleteSnapshot implements csi.ControllerServer. Deleting what is not there succeeds.
+// DeleteSnapshot implements csi.ControllerServer. It succeeds if the snapshot does not exist.
 func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	e := ledger.Entry{Method: ledger.DeleteSnapshot, SnapshotID: r.GetSnapshotId()}
 	if sn, ok := d.store.getSnapshot(r.GetSnapshotId()); ok {
@@ -176,8 +176,8 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	})
 }
 
-// ListSnapshots implements csi.ControllerServer. csi-snapshotter asks it for snapshots
-// that it did not take itself (pre-provisioned contents).
+// ListSnapshots implements csi.ControllerServer. csi-snapshotter calls it for snapshots that it
+// did not take itself (pre-provisioned contents).
 func (d *Driver) ListSnapshots(_ context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	list := d.store.listSnapshots(r.GetSnapshotId(), r.GetSourceVolumeId())
 	start := 0
@@ -203,7 +203,7 @@ func (d *Driver) ListSnapshots(_ context.Context, r *csi.ListSnapshotsRequest) (
 	return out, nil
 }
 
-// sourceID is the ID of the volume or snapshot that a new volume is to be made from.
+// sourceID returns the ID of the volume or snapshot from which a volume is created.
 func sourceID(source *csi.VolumeContentSource) string {
 	if id := source.GetSnapshot().GetSnapshotId(); id != "" {
 		return id
@@ -211,7 +211,7 @@ func sourceID(source *csi.VolumeContentSource) string {
 	return source.GetVolume().GetVolumeId()
 }
 
-// admitSource refuses what cannot be the source of the volume.
+// admitSource rejects a source that cannot be used for the volume.
 func (d *Driver) admitSource(source *csi.VolumeContentSource, want volume) error {
 	if source == nil {
 		return nil
@@ -243,7 +243,8 @@ func (d *Driver) admitSource(source *csi.VolumeContentSource, want volume) error
 	return nil
 }
 
-// admitDeletion refuses to delete a volume that is attached, or that its snapshots hold.
+// admitDeletion rejects the deletion of a volume that is attached, or that has dependent
+// snapshots.
 func (d *Driver) admitDeletion(id string) error {
 	v, ok := d.store.get(id)
 	if !ok {
@@ -285,7 +286,7 @@ func (s *store) getSnapshot(id string) (snapshot, bool) {
 	return sn, ok
 }
 
-// listSnapshots returns the snapshots with that ID, of that volume; either may be empty.
+// listSnapshots returns the snapshots with that ID and of that volume. Either may be empty.
 func (s *store) listSnapshots(id, volumeID string) []snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,8 +300,8 @@ func (s *store) listSnapshots(id, volumeID string) []snapshot {
 	return out
 }
 
-// takeSnapshot copies the volume's disk unless the snapshot is there, and returns what is
-// there. The error is fs.ErrNotExist if there is no such volume.
+// takeSnapshot copies the volume's disk unless the snapshot exists, and returns the snapshot. The
+// error is fs.ErrNotExist if there is no such volume.
 func (s *store) takeSnapshot(sn snapshot) (stored snapshot, existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,7 +327,7 @@ func (s *store) takeSnapshot(sn snapshot) (stored snapshot, existed bool, err er
 	return sn, false, nil
 }
 
-// removeSnapshot deletes a snapshot. Volumes that were made from it are copies.
+// removeSnapshot deletes a snapshot. Volumes that were created from it are copies.
 func (s *store) removeSnapshot(id string) (existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

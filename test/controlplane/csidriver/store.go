@@ -24,13 +24,13 @@ const (
 	dataFile   = "data"
 )
 
-// LedgerPath returns where the driver whose directory is dir keeps its ledger.
+// LedgerPath returns the path of the ledger of the driver with that directory.
 func LedgerPath(dir string) string { return filepath.Join(dir, ledgerFile) }
 
-// VolumesDir returns the directory in which that driver makes one per volume.
+// VolumesDir returns the directory of that driver's volumes.
 func VolumesDir(dir string) string { return filepath.Join(dir, volumesDir) }
 
-// volume is a volume as its directory records it.
+// volume is the record of a volume in its directory.
 type volume struct {
 	ID             string            `json:"id"`
 	Name           string            `json:"name"`
@@ -41,11 +41,11 @@ type volume struct {
 	ClaimNamespace string            `json:"claimNamespace,omitempty"`
 	ClaimName      string            `json:"claimName,omitempty"`
 	PVName         string            `json:"pvName,omitempty"`
-	// Source is the ID of the volume or snapshot that it was made from; Data what was on
-	// the disk then.
+	// Source is the ID of the volume or snapshot from which it was created. Data identifies the
+	// initial content of the disk.
 	Source string `json:"source,omitempty"`
 	Data   string `json:"data,omitempty"`
-	// Nodes are those that it is attached to.
+	// Nodes are those to which it is attached.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
@@ -57,14 +57,14 @@ func (v volume) entry(method string) ledger.Entry {
 	}
 }
 
-// created is the entry of the volume's creation.
+// created is the ledger entry of the volume's creation.
 func (v volume) created() ledger.Entry {
 	e := v.entry(ledger.CreateVolume)
 	e.Source, e.Data = v.Source, v.Data
 	return e
 }
 
-// store is the volumes and snapshots on disk, with a copy in memory.
+// store has the volumes and snapshots on disk, with a copy in memory.
 type store struct {
 	dir, snapshotsDir string
 
@@ -73,7 +73,7 @@ type store struct {
 	snapshots map[string]snapshot // by ID
 }
 
-// openStore reads what is on disk, and makes the ledger agree with it: a crash may have
+// openStore reads the state on disk, and adds missing entries to the ledger: a crash may have
 // come between a directory and its entry.
 func openStore(dir string, book *ledger.Writer) (*store, error) {
 	s := &store{dir: VolumesDir(dir), snapshotsDir: filepath.Join(dir, snapshotsDir)}
@@ -91,8 +91,8 @@ func openStore(dir string, book *ledger.Writer) (*store, error) {
 	return s, errors.Join(s.reconcile(l, book), s.reconcileSnapshots(l, book))
 }
 
-// readAll reads the records of all directories below dir, and removes what was half made
-// or half removed when a crash came.
+// readAll reads the records of all directories below dir, and removes directories that a crash
+// left incomplete.
 func readAll[T any](dir string, id func(T) string) (map[string]T, error) {
 	all := map[string]T{}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -160,7 +160,7 @@ func readRecord(dir string, record any) error {
 	return nil
 }
 
-// writeRecord replaces the record of a volume or snapshot in one step.
+// writeRecord atomically replaces the record of a volume or snapshot.
 func writeRecord(dir string, record any) error {
 	content, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *store) get(id string) (volume, bool) {
 	return v, ok
 }
 
-// total returns the capacity of all volumes together.
+// total returns the total capacity of all volumes.
 func (s *store) total() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,12 +195,12 @@ func (s *store) totalLocked() int64 {
 	return n
 }
 
-// errFull is returned when a volume would exceed the capacity of all together.
+// errFull is returned if a volume would exceed the total capacity.
 var errFull = errors.New("no room left")
 
-// create makes v unless it is there, and returns what is there. room limits the
-// capacity of all volumes together; 0 does not. The disk is a copy of v.Source if that is
-// given: the caller has checked that there is such a volume or snapshot.
+// create creates v unless it exists, and returns the existing or new volume. room limits the
+// total capacity of all volumes; 0 means no limit. If v.Source is set, the disk is a copy of it,
+// and the caller has checked that it exists.
 func (s *store) create(v volume, room int64) (stored volume, existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *store) create(v volume, room int64) (stored volume, existed bool, err e
 	return v, false, nil
 }
 
-// remove deletes a volume with everything in it.
+// remove deletes a volume and its content.
 func (s *store) remove(id string) (existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *store) remove(id string) (existed bool, err error) {
 	return true, os.RemoveAll(tmp)
 }
 
-// change replaces the record of a volume by what f makes of it. room is as in create.
+// change replaces the record of a volume by the result of f. room is as in create.
 func (s *store) change(id string, room int64, f func(*volume)) (changed volume, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *store) change(id string, room int64, f func(*volume)) (changed volume, 
 	return v, nil
 }
 
-// sparse makes a file of that size which takes no capacity on disk.
+// sparse creates a file of that size without allocating blocks.
 func sparse(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // Below the driver's own directory.
 	if err != nil {

@@ -38,8 +38,8 @@ func live(t *testing.T, dir string) map[string]int64 {
 	return sizes
 }
 
-// TestRestartMakesTheLedgerAgree changes disks without writing it down, as a
-// crash between the two would.
+// TestRestartMakesTheLedgerAgree changes disks without a ledger entry, as a crash between the two
+// would.
 func TestRestartMakesTheLedgerAgree(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// buildPrefix begins the names of directories that hold unfinished programs.
+// buildPrefix is the prefix of directories with unfinished programs.
 const buildPrefix = ".building-"
 
-// Build builds those of the programs (Core, All) that are missing for the repository at
-// root, and returns their directory. It builds the core before the extras. Of each, it compiles all packages first, which keeps every processor busy
-// and shows how much is left, and links one program after the other then. A program
-// appears under its name only when it is complete, so a build that was killed resumes
-// where it stopped. Concurrent builds wait for each other.
+// Build builds the missing programs (Core, All) for the repository at root, and returns their
+// directory. It builds the core before the extras. For each, it first compiles all packages,
+// which uses every processor and shows the progress. Then it links the programs one by one. A
+// program gets its name only when it is complete, so a killed build resumes where it stopped.
+// Concurrent builds wait for each other.
 func Build(
 	ctx context.Context, root string, programs []string, progress func(format string, args ...any),
 ) (string, error) {
@@ -46,7 +46,7 @@ func Build(
 		return "", err
 	}
 	defer unlock()
-	// With the lock held, these are what killed builds left behind.
+	// The lock is held, so these are left from killed builds.
 	leftovers, _ := filepath.Glob(filepath.Join(dir, buildPrefix+"*"))
 	for _, leftover := range leftovers {
 		if err := os.RemoveAll(leftover); err != nil {
@@ -62,7 +62,7 @@ func Build(
 	return dir, nil
 }
 
-// buildMissing builds those programs of a group that are asked for and missing.
+// buildMissing builds the missing programs among the requested ones of a group.
 func buildMissing(
 	ctx context.Context, root, dir string, group []target, programs []string, progress func(format string, args ...any),
 ) error {
@@ -93,8 +93,7 @@ func buildMissing(
 	return nil
 }
 
-// missingFrom returns those of the group that are asked for and that dir lacks, in the
-// order in which they are built.
+// missingFrom returns the requested programs of a group that dir lacks, in build order.
 func missingFrom(dir string, group []target, programs []string) []target {
 	var missing []target
 	for _, t := range group {
@@ -108,21 +107,21 @@ func missingFrom(dir string, group []target, programs []string) []target {
 	return missing
 }
 
-// What a build with an empty cache takes: processor time that the compiler spreads
-// over all processors, and the time of the linkers, which mostly use one. Measured on
-// two processors of a cloud machine.
+// Costs of a build with an empty cache: processor time of the compiler, which uses all
+// processors, and time of the linkers, which mostly use one. Measured on two processors of a
+// cloud machine.
 const (
 	compileTime = 10 * time.Minute
 	linkTime    = 1 * time.Minute
 )
 
-// estimate is how long a build with an empty cache takes.
+// estimate returns the duration of a build with an empty cache.
 func estimate(processors int) time.Duration {
 	return (compileTime/time.Duration(processors) + linkTime).Round(time.Minute)
 }
 
-// compile compiles all packages of the programs into Go's build cache, and reports
-// how many it has compiled. The linkers take them from there.
+// compile compiles all packages of the programs into Go's build cache, and reports the progress.
+// The linkers reuse them.
 func compile(ctx context.Context, root string, programs []target, progress func(format string, args ...any)) error {
 	packages := make([]string, 0, len(programs))
 	for _, t := range programs {
@@ -135,8 +134,8 @@ func compile(ctx context.Context, root string, programs []target, progress func(
 	}
 	total := bytes.Count(all, []byte("\n"))
 
-	// With -export, go list compiles what it lists and links nothing; -v names each
-	// package that was not in the cache.
+	// With -export, go list compiles without linking; -v names each package that was not in the
+	// cache.
 	args := []string{"list", "-export", "-v", "-deps", "-f", "{{/* nothing */}}", "-mod=readonly", "-trimpath", "-buildvcs=false"}
 	cmd := goCommand(ctx, moduleDir(root), append(args, packages...)...)
 	var compiled lines
@@ -154,7 +153,7 @@ func compile(ctx context.Context, root string, programs []target, progress func(
 	return nil
 }
 
-// lines counts the lines that are written to it, and keeps the last of the text.
+// lines counts the written lines, and keeps the end of the text.
 type lines struct {
 	mu   sync.Mutex
 	n    int
@@ -185,10 +184,10 @@ func (l *lines) tail() []byte {
 	return bytes.Clone(l.last)
 }
 
-// tick is how often somebody who waits is informed that it continues.
+// tick is the interval of progress messages.
 const tick = 15 * time.Second
 
-// ticking calls say every tick, with the time that has passed, until it is done.
+// ticking calls say at every tick, with the elapsed time, until it is done.
 func ticking(say func(since time.Duration)) (done func()) {
 	start, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -215,8 +214,8 @@ func buildOne(ctx context.Context, root string, t target, versions map[string]st
 	return GoBuild(ctx, moduleDir(root), path, t.pkg, flags...)
 }
 
-// GoBuild builds the main package pkg of the module in dir into path. It writes
-// beside path first and renames, so that path is whole or absent.
+// GoBuild builds the main package pkg of the module in dir, and writes the program to path. It
+// writes to a temporary file first and renames it, so that path is complete or absent.
 func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(path), buildPrefix)
 	if err != nil {
@@ -242,15 +241,15 @@ func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err e
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own package names.
 	cmd.Dir = dir
-	// An interrupt lets the toolchain clean up; WaitDelay is for one that will not.
+	// An interrupt lets the toolchain clean up. WaitDelay bounds that.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	// GOFLAGS and GOWORK are the caller's: neither may change what is built.
+	// GOFLAGS and GOWORK of the caller must not affect the build.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	return cmd
 }
 
-// failed is the error of a command of the toolchain, with what it printed.
+// failed returns the error of a command of the toolchain, with its output.
 func failed(ctx context.Context, what string, err error, printed []byte) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
@@ -258,14 +257,13 @@ func failed(ctx context.Context, what string, err error, printed []byte) error {
 	return fmt.Errorf("%s: %w\n%s", what, err, bytes.TrimSpace(printed))
 }
 
-// driverSources are the directories that the CSI driver is built from.
+// driverSources are the source directories of the CSI driver.
 var driverSources = []string{
 	"test/controlplane/cmd/csidriver", "test/controlplane/csidriver", "test/controlplane/ledger",
 }
 
-// CSIDriver builds the CSI driver of the repository at root, unless it is there,
-// and returns its path. Its sources change more often than versions do, so it
-// has a name of its own in the cache.
+// CSIDriver builds the CSI driver of the repository at root, unless it exists, and returns its
+// path. Its sources change more often than versions do, so it has its own name in the cache.
 func CSIDriver(ctx context.Context, root string, progress func(format string, args ...any)) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 const snapshotModule = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 
 // SnapshotCRDs returns the files with the CustomResourceDefinitions of VolumeSnapshot,
-// VolumeSnapshotContent and VolumeSnapshotClass. They are those of the module whose types
-// the repository at root compiles with, in Go's module cache, which Go fills if need be.
+// VolumeSnapshotContent and VolumeSnapshotClass. They are in Go's module cache, in the version of
+// the types that the repository at root uses. Go downloads the module if necessary.
 func SnapshotCRDs(ctx context.Context, root string) ([]string, error) {
 	cmd := goCommand(ctx, root, "mod", "download", "-json", snapshotModule)
 	out, err := cmd.Output()

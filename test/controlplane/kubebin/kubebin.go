@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// modulePath is the root module's, by which its directory is recognised.
+// modulePath is the root module's path, which identifies its directory.
 const modulePath = "github.com/xylem-io/xylem"
 
-// RootEnv names the environment variable that gives the root of the repository
-// to programs that are not run from inside it.
+// RootEnv is the environment variable with the root of the repository, for programs that run
+// outside it.
 const RootEnv = "XYLEM_ROOT"
 
 // Names of the programs, which are also their file names.
@@ -39,15 +39,15 @@ const (
 // ErrMissing is wrapped by errors about programs that have not been built.
 var ErrMissing = errors.New("cluster programs are missing: run `make kube`")
 
-// target is one program: the package it is built from, the module whose version
-// it reports, and the variables that the version is linked into.
+// target is one program: its package, the module whose version it reports, and the variables into
+// which the version is linked.
 type target struct {
 	name, pkg, module string
 	versionVars       func(version string) []string
 }
 
-// core is what every cluster needs, in the order in which it is built: large programs
-// early, since the others share what they compile.
+// core has the programs that every cluster needs, in build order: large programs first, because
+// the others share their packages.
 var core = []target{
 	{Etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", func(string) []string { return nil }},
 	{APIServer, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetesVars},
@@ -70,8 +70,7 @@ var core = []target{
 	},
 }
 
-// extras are what clusters need only if their options ask for it. Build compiles and
-// links them last.
+// extras are programs that clusters need only for some options. Build builds them last.
 var extras = []target{
 	{
 		SnapshotController, "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
@@ -87,11 +86,11 @@ var extras = []target{
 	},
 }
 
-// mainVersion is where the CSI sidecars have their version.
+// mainVersion is the variable with the version of a CSI sidecar.
 func mainVersion(v string) []string { return []string{"main.version=" + v} }
 
-// kubernetesVars are what Kubernetes' own build sets. Without them the apiserver
-// calls itself v0.0.0, and clients that look at the version draw wrong conclusions.
+// kubernetesVars are the variables that Kubernetes' own build sets. Without them, the apiserver
+// reports v0.0.0, which misleads clients.
 func kubernetesVars(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	for len(parts) < 3 {
@@ -122,14 +121,13 @@ func buildFlags(t target, versions map[string]string) ([]string, error) {
 	return []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags}, nil
 }
 
-// targets are all programs, in the order in which they are built.
+// targets are all programs, in build order.
 func targets() []target { return slices.Concat(core, extras) }
 
 // Core returns the names of the programs that every cluster needs.
 func Core() []string { return namesOf(core) }
 
-// All returns the names of all programs: Core, and those that clusters need only if
-// their options ask for them.
+// All returns the names of all programs: Core and the extras.
 func All() []string { return namesOf(targets()) }
 
 func namesOf(list []target) []string {
@@ -140,9 +138,9 @@ func namesOf(list []target) []string {
 	return names
 }
 
-// Root returns the directory of the root module: $XYLEM_ROOT, or the working
-// directory's nearest parent that holds it. It does not rely on the paths that
-// the compiler recorded, which -trimpath removes.
+// Root returns the directory of the root module: $XYLEM_ROOT, or the nearest parent of the
+// working directory that contains it. It does not use the compiler's recorded paths, which
+// -trimpath removes.
 func Root() (string, error) {
 	if root := os.Getenv(RootEnv); root != "" {
 		return root, nil
@@ -177,8 +175,7 @@ func declares(gomod, path string) bool {
 	return false
 }
 
-// CacheDir returns the directory that built programs are kept under, made if
-// it is not there.
+// CacheDir returns the parent directory of built programs, and creates it if necessary.
 func CacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -191,8 +188,8 @@ func CacheDir() (string, error) {
 	return dir, nil
 }
 
-// Dir returns the directory that the programs of the repository at root belong
-// in. It need not exist, nor be complete: see Check.
+// Dir returns the directory of the programs of the repository at root. It may be missing or
+// incomplete: see Check.
 func Dir(root string) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -205,7 +202,7 @@ func Dir(root string) (string, error) {
 	return filepath.Join(cache, "kube-"+key), nil
 }
 
-// Check returns an error that wraps ErrMissing and says which of the programs dir lacks.
+// Check returns an error that wraps ErrMissing and names the programs that dir lacks.
 func Check(dir string, programs []string) error {
 	var missing []string
 	for _, name := range programs {
@@ -219,8 +216,8 @@ func Check(dir string, programs []string) error {
 	return nil
 }
 
-// key hashes everything that the programs depend on, but for the version of Go:
-// a new toolchain is no reason to wait for seven minutes.
+// key hashes all dependencies of the programs except the version of Go, because a new toolchain
+// does not justify a rebuild of seven minutes.
 func key(root string) (string, error) {
 	versions, err := requirements(root)
 	if err != nil {
@@ -248,8 +245,8 @@ func key(root string) (string, error) {
 
 func moduleDir(root string) string { return filepath.Join(root, "test", "kube") }
 
-// requirements reads module versions off test/kube/go.mod. "path version" lines
-// are all that is looked for, so replace lines ("path => path version") do not count.
+// requirements reads the module versions from test/kube/go.mod. It matches only "path version"
+// lines, and not replace lines ("path => path version").
 func requirements(root string) (map[string]string, error) {
 	content, err := os.ReadFile(filepath.Join(moduleDir(root), "go.mod"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// repository copies what the name of the cache depends on into an own root.
+// repository copies the inputs of the cache's name to a new root.
 func repository(t *testing.T) string {
 	t.Helper()
 	own, err := kubebin.Root()

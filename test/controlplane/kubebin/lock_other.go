@@ -4,8 +4,8 @@ package kubebin
 
 import "context"
 
-// lock does nothing where there is no flock: renames keep the result whole, and
-// the price of two builds at once is that both do the work.
+// lock does nothing on platforms without flock. Renames keep the result complete, and two
+// concurrent builds only waste work.
 func lock(context.Context, string, func()) (func(), error) {
 	return func() {}, nil
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// lockPoll is how often a lock that another build holds is tried: a build takes minutes.
+// lockPoll is the polling interval for a lock that another build holds. A build takes minutes.
 const lockPoll = 500 * time.Millisecond
 
-// lock takes the file lock at path, and calls waiting once if somebody else has
-// it. The kernel releases it when its holder dies, however that happens.
+// lock takes the file lock at path, and calls waiting once if another process has it. The kernel
+// releases it when its holder dies.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // Holds nothing.
 	if err != nil {

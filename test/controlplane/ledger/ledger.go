@@ -28,62 +28,61 @@ const (
 	UnpublishVolume = "ControllerUnpublishVolume"
 )
 
-// OK is the code of a call that succeeded, as gRPC spells it.
+// OK is gRPC's code for success.
 const OK = "OK"
 
 // Entry is one call.
 type Entry struct {
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
-	// Code is the gRPC code of the answer by name; Message its text unless OK.
+	// Code is the name of the gRPC code. Message is the error's text, or empty.
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
-	// VolumeName is the name that the provisioner asked for, VolumeID the
-	// handle that the driver gave. Either may be empty where a call lacks it.
+	// VolumeName is the name that the provisioner requested, and VolumeID the handle that the
+	// driver returned. Either may be empty.
 	VolumeName string `json:"volumeName,omitempty"`
 	VolumeID   string `json:"volumeID,omitempty"`
 	// CapacityBytes is the capacity after the call, or what was requested if it failed.
 	CapacityBytes int64 `json:"capacityBytes,omitempty"`
 	// Parameters are the class's, without the claim's identity.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Claim and Volume are the objects that the call was made for, where the
-	// provisioner says (--extra-create-metadata).
+	// Claim and Volume are the objects for which the call was made, if the provisioner passes
+	// them (--extra-create-metadata).
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	ClaimName      string `json:"claimName,omitempty"`
 	PVName         string `json:"pvName,omitempty"`
-	// Source is the ID of the volume or snapshot that CreateVolume filled the volume from.
+	// Source is the ID of the volume or snapshot from which CreateVolume filled the volume.
 	Source string `json:"source,omitempty"`
-	// Data identifies what is on the disk, or in the snapshot, that the call created:
-	// equal values are equal data. An empty disk has a value that no other disk has.
+	// Data identifies the content of the new disk or snapshot: equal values mean equal data. The
+	// value of an empty disk is unique.
 	Data string `json:"data,omitempty"`
-	// SnapshotName is the name that the snapshotter asked for, SnapshotID the handle.
+	// SnapshotName is the name that the snapshotter requested, and SnapshotID the handle.
 	SnapshotName string `json:"snapshotName,omitempty"`
 	SnapshotID   string `json:"snapshotID,omitempty"`
-	// VolumeSnapshot ("namespace/name") and ContentName are the objects that the snapshot
-	// was taken for, where the snapshotter gives them (--extra-create-metadata).
+	// VolumeSnapshot ("namespace/name") and ContentName are the objects for which the snapshot
+	// was taken, if the snapshotter passes them (--extra-create-metadata).
 	VolumeSnapshot string `json:"volumeSnapshot,omitempty"`
 	ContentName    string `json:"contentName,omitempty"`
-	// NodeID is the node that the volume was attached to or detached from.
+	// NodeID is the node to which the volume was attached, or from which it was detached.
 	NodeID string `json:"nodeID,omitempty"`
-	// Repeated: the call changed nothing, for it had been carried out before.
+	// Repeated: the call changed nothing, because an earlier one had succeeded.
 	Repeated bool `json:"repeated,omitempty"`
-	// Recovered: written at a restart, for what was done on disk just before a
-	// crash and not recorded.
+	// Recovered: written at a restart, for a change on disk that a crash left without an entry.
 	Recovered bool `json:"recovered,omitempty"`
-	// ReplyLost: the call was carried out and its success not told (fault injection).
+	// ReplyLost: the call was executed, but its response was not sent (fault injection).
 	ReplyLost bool `json:"replyLost,omitempty"`
 }
 
 // Done reports whether the call changed the disks.
 func (e Entry) Done() bool { return (e.Code == OK || e.ReplyLost) && !e.Repeated }
 
-// Ledger is a ledger as it was read at one moment.
+// Ledger is the content of a ledger at one moment.
 type Ledger struct {
 	Entries []Entry
 }
 
-// Read reads the ledger at path. One that does not exist yet is empty. A last
-// line that is still being written is left out.
+// Read reads the ledger at path. A missing file is an empty ledger. Read ignores an incomplete
+// last line.
 func Read(path string) (*Ledger, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // The caller's own ledger.
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +105,8 @@ func Read(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Live returns the volumes that were created and not deleted, by volume ID, each as
-// its last capacity and the entry that made it have it.
+// Live returns the volumes that were created and not deleted, by volume ID, each with the entry
+// that set its current capacity.
 func (l *Ledger) Live() map[string]Entry {
 	live := map[string]Entry{}
 	for _, e := range l.Entries {
@@ -129,11 +128,11 @@ func (l *Ledger) Live() map[string]Entry {
 	return live
 }
 
-// LiveIDs returns the IDs of Live, sorted: for messages of tests.
+// LiveIDs returns the sorted IDs of Live, for test messages.
 func (l *Ledger) LiveIDs() []string { return slices.Sorted(maps.Keys(l.Live())) }
 
-// LiveSnapshots returns the snapshots that were taken and not deleted, by snapshot ID,
-// each as the entry that took it.
+// LiveSnapshots returns the snapshots that were taken and not deleted, by snapshot ID, each with
+// the entry that took it.
 func (l *Ledger) LiveSnapshots() map[string]Entry {
 	live := map[string]Entry{}
 	for _, e := range l.Entries {
@@ -151,7 +150,7 @@ func (l *Ledger) LiveSnapshots() map[string]Entry {
 // LiveSnapshotIDs returns the IDs of LiveSnapshots, sorted.
 func (l *Ledger) LiveSnapshotIDs() []string { return slices.Sorted(maps.Keys(l.LiveSnapshots())) }
 
-// Attached returns the nodes that volumes are attached to, by volume ID, sorted.
+// Attached returns, by volume ID, the sorted nodes to which volumes are attached.
 func (l *Ledger) Attached() map[string][]string {
 	attached := map[string][]string{}
 	for _, e := range l.Entries {
@@ -170,8 +169,8 @@ func (l *Ledger) Attached() map[string][]string {
 	return attached
 }
 
-// Count returns how many calls of method changed the disks: repetitions of what
-// had been carried out before, and failures, do not count.
+// Count returns how many calls of a method changed the disks. Repeated calls and failures do not
+// count.
 func (l *Ledger) Count(method string) int {
 	n := 0
 	for _, e := range l.Entries {
@@ -182,7 +181,7 @@ func (l *Ledger) Count(method string) int {
 	return n
 }
 
-// Calls returns how many calls of method were answered, however.
+// Calls returns the number of calls of a method, whatever the response.
 func (l *Ledger) Calls(method string) int {
 	n := 0
 	for _, e := range l.Entries {
@@ -193,14 +192,14 @@ func (l *Ledger) Calls(method string) int {
 	return n
 }
 
-// Since returns the ledger without its first n entries: remember len(Entries)
-// before doing something, and count afterwards.
+// Since returns the ledger without its first n entries. To count what a test does, remember
+// len(Entries) before it.
 func (l *Ledger) Since(n int) *Ledger {
 	return &Ledger{Entries: l.Entries[min(n, len(l.Entries)):]}
 }
 
-// ForClaim returns the part of the ledger that concerns volumes which were created
-// for the claim, and attempts to make one.
+// ForClaim returns the entries about volumes that were created for the claim, including failed
+// attempts.
 func (l *Ledger) ForClaim(namespace, name string) *Ledger {
 	ids := map[string]bool{}
 	part := &Ledger{}
@@ -217,14 +216,14 @@ func (l *Ledger) ForClaim(namespace, name string) *Ledger {
 	return part
 }
 
-// Writer appends to a ledger. It may be used from many goroutines.
+// Writer appends to a ledger. It is safe for concurrent use.
 type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// Open opens the ledger at path for appending. A last line that a crash cut
-// short is removed first: the call was not answered.
+// Open opens the ledger at path for appending. It first removes an incomplete last line, whose
+// call got no response.
 func Open(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // The driver's own file.
 	if err != nil {
@@ -253,7 +252,7 @@ func cutTornLine(f *os.File) error {
 	return err
 }
 
-// Append writes e down, and returns when it is on disk.
+// Append writes e, and returns when it is on disk.
 func (w *Writer) Append(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command clusters starts a host and members on loopback, prints how to reach
-// them, and ends them on Ctrl-C: for looking at things by hand.
+// Command clusters starts a host and members on loopback, for manual experiments. It prints how
+// to reach them, and ends them on Ctrl-C.
 package main
 
 import (
