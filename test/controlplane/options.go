@@ -46,7 +46,7 @@ const (
 const (
 	// ClassSnapshots has policy Delete.
 	ClassSnapshots = "snapshots"
-	// ClassRetainedSnapshots keeps it.
+	// ClassRetainedSnapshots has policy Retain.
 	ClassRetainedSnapshots = "retained-snapshots"
 )
 

@@ -1,7 +1,5 @@
-// Package kubebin builds and finds the programs that a loopback cluster is made
-// of: etcd, the Kubernetes control plane, kubectl, the CSI sidecars and KWOK.
-// All come out of the nested module test/kube, built by the Go toolchain and
-// kept in the user's cache directory under a name that is a hash of everything
-// the result depends on. Building and finding share this one implementation of
-// that name.
+// Package kubebin builds and finds the programs of a loopback cluster: etcd, the Kubernetes control
+// plane, kubectl, the CSI sidecars and KWOK. The Go toolchain builds all of them from the nested
+// module test/kube. They are in the user's cache directory, under a name that is a hash of all their
+// dependencies. Building and finding share the computation of that name.
 package kubebin

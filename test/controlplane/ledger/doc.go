@@ -1,5 +1,4 @@
-// Package ledger is the CSI driver's book: one line of JSON for each call that
-// it answered, appended and synced to disk before the answer is given. Tests
-// count leaks, surplus volumes and lost ones with it: what it says happened did
-// happen, whatever the clusters believe.
+// Package ledger is the CSI driver's record: one line of JSON for each call, which the driver appends
+// and syncs to disk before it responds. Tests use it to count leaked, surplus and lost volumes: it
+// records what really happened, whatever the clusters report.
 package ledger
