@@ -48,7 +48,7 @@ const (
 	// something in the manager's Pod; the message names it. To do: use only the server, its
 	// CA, and a token or certificate, all inline.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
-	// ReasonUnreachable: the member does not answer. To do: check the network and the
+	// ReasonUnreachable: the member is unreachable. To do: check the network and the
 	// member's API server. Nothing in the member is lost.
 	ReasonUnreachable = "Unreachable"
 	// ReasonAnswersRefused: the member's answers, or all its objects together, would take
@@ -63,13 +63,13 @@ const (
 	// apply the member's RBAC there (config/member, or chart xylem-member).
 	ReasonForbidden = "Forbidden"
 	// ReasonIdentityChanged: the cluster that answers is not the recorded one: the member
-	// was wiped, or the kubeconfig leads to another cluster. To do: see
+	// was wiped, or the kubeconfig points to another cluster. To do: see
 	// internal/RECOVERY.md.
 	ReasonIdentityChanged = "IdentityChanged"
 	// ReasonDuplicateCluster: another registration recorded the same cluster first. To do:
 	// delete one of the two registrations. If you delete the first, the other takes over.
 	ReasonDuplicateCluster = "DuplicateCluster"
-	// ReasonIsHost: the kubeconfig leads to the host itself. To do: use the kubeconfig of
+	// ReasonIsHost: the kubeconfig points to the host itself. To do: use the kubeconfig of
 	// another cluster.
 	ReasonIsHost = "IsHost"
 	// ReasonWaitingForFence: the fence of an earlier manager has not expired yet. To do:
@@ -187,7 +187,7 @@ const (
 	// ReasonDraining: deregistration Drain waits until the claims that the message lists
 	// are deleted. To do: delete those claims, or set spec.deregistration to Retain.
 	ReasonDraining = "Draining"
-	// ReasonMemberUnreachable: the deletion needs the member, which does not answer. To do:
+	// ReasonMemberUnreachable: the deletion needs the member, which is unreachable. To do:
 	// make the member reachable, or set the annotation xylem.io/force-deregister.
 	ReasonMemberUnreachable = "MemberUnreachable"
 )

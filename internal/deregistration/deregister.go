@@ -222,7 +222,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member does not answer (see condition Connected), and still has %s, %s and %s. Bring it back, or abandon it with the annotation %s=true",
+			"the member is unreachable (see condition Connected), and still has %s, %s and %s. Make it reachable, or abandon it with the annotation %s=true",
 			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound)+len(l.volumes), "claim"), text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(

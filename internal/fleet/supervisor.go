@@ -502,7 +502,7 @@ func expired(kubeconfigToken string, now time.Time, err error) error {
 		return err
 	}
 	return access.Problemf(v1alpha1.ReasonUnauthorized,
-		"the member rejects the credentials: their token expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", token.Expires.UTC().Format(time.RFC3339))
+		access.Unauthorized+": their token expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", "the member", token.Expires.UTC().Format(time.RFC3339))
 }
 
 // errEnded ends a link if one of its parts returns without an error.

@@ -67,7 +67,7 @@ func (c *Credentials) Verify(ctx context.Context, of access.Token, token string)
 		return access.Explain("read namespace kube-system with the new token", err)
 	}
 	if string(system.UID) != c.ClusterID {
-		return access.Problemf(v1alpha1.ReasonIdentityChanged, "the new token leads to another cluster (ID %s)", system.UID)
+		return access.Problemf(v1alpha1.ReasonIdentityChanged, access.OtherCluster+", which is what the new token is for", "the kubeconfig", system.UID, "the registration", c.ClusterID)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -23,25 +24,26 @@ func Explain(who string, config *rest.Config, err error) error {
 		network     net.Error
 		address     *url.Error
 	)
+	cluster := who + " at " + config.Host
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s at %s rejects the credentials of the kubeconfig: %w. They are wrong or have expired: log in again, or give another kubeconfig", who, config.Host, err)
+		return fmt.Errorf(access.Unauthorized+" of the kubeconfig: %w. They are wrong or have expired: log in again, or give another kubeconfig", cluster, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is gone, and run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
-		return fmt.Errorf("the kubeconfig's user lacks a right in %s: %w. Give a kubeconfig of a cluster admin", who, err)
+		return fmt.Errorf(access.Forbidden+": %w. Give a kubeconfig of a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // by an admission policy or a quota, whose message says why
-		return fmt.Errorf("%s at %s rejects the request: %w", who, config.Host, err)
+		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%s at %s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", who, config.Host, err)
+		return fmt.Errorf("%s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", cluster, err)
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s does not have this kind of object: %w", who, err)
 	case errors.As(err, &network), errors.As(err, &address):
-		return fmt.Errorf("%s does not answer at %s: %w. Check the address, and that it can be reached from here", who, config.Host, err)
+		return fmt.Errorf(access.Unreachable+": %w. Check the address, and that it can be reached from here", cluster, err)
 	}
-	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
+	return fmt.Errorf("%s: %w", cluster, err)
 }
 
 // Refused reports whether a cluster rejected a request: it changed nothing, and a retry does

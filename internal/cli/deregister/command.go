@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -156,7 +157,7 @@ func (r *run) openMember(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return errors.New("--member-kubeconfig leads to the host itself. Give the member's kubeconfig, and choose the host with --context")
+		return fmt.Errorf(access.IsHost+". Give the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("--member-kubeconfig leads to the cluster that is registered as %q. Deregister that one, or give another kubeconfig", item.Name)
+			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that one, or give another kubeconfig", item.Name)
 		}
 	}
 	if cr == nil {
@@ -194,7 +195,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		}
 		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean a member whose registration is gone, give --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf("--member-kubeconfig leads to another cluster (ID %s) than registration %q (ID %s). Give the kubeconfig of that member", r.memberID, r.name, cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherCluster+". Give the kubeconfig of that member", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/cli/register/specflags"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 const (
@@ -82,7 +83,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
-			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
+			"  # A kind cluster, whose kubeconfig points to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
 			"  # Print what it would create in the member:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
@@ -224,7 +225,7 @@ func (r *run) check(ctx context.Context) error {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf("--member-kubeconfig leads to the host itself, which cannot be its own member. Give the member's kubeconfig, and choose the host with --context")
+		return fmt.Errorf(access.IsHost+". Give the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 // look reads the host's objects of this registration, and returns an error if the run cannot
@@ -36,12 +37,12 @@ func (r *run) look(ctx context.Context) error {
 			continue
 		}
 		if other.Status.ClusterID == r.MemberID {
-			return fmt.Errorf("this cluster is registered already, as %q. To repair that registration or rotate its token, run `kubectl xylem register %s`; to replace it, deregister it first", other.Name, other.Name)
+			return fmt.Errorf(access.AlreadyRegistered+". To repair that registration or rotate its token, run `kubectl xylem register %s`; to replace it, deregister it first", other.Name, other.Name)
 		}
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf("registration %q belongs to another cluster (ID %s) than --member-kubeconfig leads to (ID %s). Choose another name, or deregister that cluster first", r.name, id, r.MemberID)
+			return fmt.Errorf(access.OtherCluster+". Choose another name, or deregister that cluster first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id)
 		}
 		if r.before.DeletionTimestamp != nil {
 			return fmt.Errorf("registration %q is being deleted. Wait until it is gone; `kubectl describe clusterregistration %s` shows what it waits for", r.name, r.name)

@@ -58,7 +58,7 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 		},
 	}
 	o.output.AddFlags(c)
-	c.Flags().BoolVar(&o.problems, "problems", false, "Show only what is not well, and what leads to it.")
+	c.Flags().BoolVar(&o.problems, "problems", false, "Show only unhealthy objects, and the path to them.")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it has changed, until Ctrl-C.")
 	AddWayFlags(c, &o.way)
 	return c
@@ -68,7 +68,7 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 func AddWayFlags(c *cobra.Command, way *gather.Way) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
 	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
-	c.Flags().StringVar(&way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
+	c.Flags().StringVar(&way.Context, "member-context", "", "The member's context in it, or else in kubectl's own kubeconfig.")
 }
 
 // Facts reads the objects around a claim or a Pod. The arguments are those of the command tree.

@@ -119,7 +119,7 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	}
 	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
 		return refused(v1alpha1.ReasonDuplicateCluster,
-			"this cluster is already registered as %q. Delete this registration, or delete that one so that this one takes over",
+			access.AlreadyRegistered+". Delete this registration, or delete that one so that this one takes over",
 			owner.Name)
 	}
 	if recorded == cr.UID {
@@ -169,11 +169,11 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 	case cr == nil:
 		return refused(v1alpha1.ReasonConnecting, "the registration was deleted")
 	case identity.ClusterID == r.HostID:
-		return refused(v1alpha1.ReasonIsHost, "the kubeconfig connects to the host itself, which cannot be its own member. Put the member's kubeconfig into the Secret")
+		return refused(v1alpha1.ReasonIsHost, access.IsHost+". Put the member's kubeconfig into the Secret", "the kubeconfig")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
 		return refused(v1alpha1.ReasonIdentityChanged,
-			"the kubeconfig connects to cluster %s, but this registration belongs to cluster %s: the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If that is intended, delete this registration and register the cluster again",
-			identity.ClusterID, cr.Status.ClusterID)
+			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If that is intended, delete this registration and register the cluster again",
+			"the kubeconfig", identity.ClusterID, "this registration", cr.Status.ClusterID)
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))
 	if err != nil {

@@ -92,7 +92,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 }
 
 func addressProblem(address, why string) *Problem {
-	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s, to which the manager does not connect. Give the address of the member's API server", address, why)
+	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server points to %s, %s, to which the manager does not connect. Give the address of the member's API server", address, why)
 }
 
 // dialer connects only to addresses that refusedAddress allows. It checks the address at dial

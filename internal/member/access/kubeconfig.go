@@ -171,15 +171,16 @@ func redacted(address string) string {
 
 // Explain converts an error of a call to a member into a Problem.
 func Explain(doing string, err error) error {
+	const theMember = "the member"
 	switch {
 	case AsProblem(err) != nil:
 		return AsProblem(err)
 	case apierrors.IsUnauthorized(err):
-		return Problemf(v1alpha1.ReasonUnauthorized, "the member rejects the credentials (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", doing)
+		return Problemf(v1alpha1.ReasonUnauthorized, Unauthorized+" (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", theMember, doing)
 	case apierrors.IsForbidden(err):
-		return Problemf(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade chart xylem-member there", doing, err)
+		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade chart xylem-member there", theMember, doing, err)
 	}
-	return Problemf(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v. Check the server in the kubeconfig, and the network between the manager and it. Xylem keeps trying", doing, err)
+	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
 }
 
 // AsProblem returns the Problem that err is or wraps, or nil.

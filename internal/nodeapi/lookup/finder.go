@@ -55,7 +55,7 @@ type Finder struct {
 func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
 	var err error
 	if t.Root, err = index.Find[corev1.Pod](ctx, f.HostLive, c.Pod); err != nil {
-		return failure.Slow(ctx, failure.Unavailable("the host's API server does not answer: %v. Try again", err))
+		return failure.Slow(ctx, failure.Unavailable("the host's API server is unreachable: %v. Try again", err))
 	}
 	if t.Root != nil {
 		t.Node = t.Root.Spec.NodeName
@@ -180,7 +180,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return failure.Slow(ctx, failure.Unavailable("member %q does not answer: %v. Run kubectl describe clusterregistration %[1]s", t.Registration, err))
+		return failure.Slow(ctx, failure.Unavailable("member %q is unreachable: %v. Run kubectl describe clusterregistration %[1]s", t.Registration, err))
 	}
 	if failed := judge(t, f.HostID, leaf, namespace); failed != nil {
 		return failed

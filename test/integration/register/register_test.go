@@ -195,7 +195,7 @@ func badInputs() {
 		}),
 		Entry("a user without any right", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string { return user(one, "nobody") },
-			says:       []string{"lacks a right in the member", "cluster admin"},
+			says:       []string{"the credentials lack a permission in the member", "cluster admin"},
 		}),
 		Entry("a user who may look at most", SpecTimeout(storyTime), input{
 			kubeconfig: func(ctx SpecContext) string {
@@ -207,12 +207,12 @@ func badInputs() {
 			},
 			says: []string{"nothing was changed", "apply Namespace xylem-system", "may not create the token of ServiceAccount xylem-system/xylem"},
 		}),
-		Entry("a member that does not answer", SpecTimeout(storyTime), input{
+		Entry("an unreachable member", SpecTimeout(storyTime), input{
 			kubeconfig: func(ctx SpecContext) string {
 				address := closed(ctx)
 				return changed(one, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = address })
 			},
-			says: []string{"the member does not answer at https://127.0.0.1:"},
+			says: []string{"the member at https://127.0.0.1:", "is unreachable"},
 		}),
 		Entry("another cluster's CA", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string {
@@ -232,7 +232,7 @@ func badInputs() {
 		}),
 		Entry("the host itself", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string { return x.Fleet.Host.KubeconfigPath() },
-			says:       []string{"leads to the host itself"},
+			says:       []string{"points to the host itself"},
 		}),
 		Entry("a host without Xylem", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
@@ -317,7 +317,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("another cluster by that name, and that cluster by another name")
 		before := xylems(ctx)
 		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to another cluster`)))
+		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to cluster`)))
 		_, _, err = plugin(ctx, "register", "another", "--member-kubeconfig", admin(one))
 		Expect(err).To(MatchError(ContainSubstring(`is registered already, as "cluster38"`)))
 		Expect(xylems(ctx)).To(Equal(before))
@@ -343,10 +343,10 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		_, _, err = plugin(ctx, "deregister", one)
 		Expect(err).To(MatchError(ContainSubstring("--yes")))
 		_, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(ContainSubstring("leads to another cluster")))
+		Expect(err).To(MatchError(ContainSubstring("--member-kubeconfig points to cluster")))
 		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
 
-		By("deregistering it: the data stay, the account goes")
+		By("deregistering it: the data stays, the account goes")
 		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(ContainSubstring(`"cluster38" is no longer a member`), ContainSubstring("2 volumes"), ContainSubstring(`policy "xylem-stamps"`)))

@@ -241,7 +241,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		s.destroyed(ctx, third, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("is neither read nor written once another cluster answers in its place (I2)", func(ctx SpecContext) {
+	It("is neither read nor written once its address points to another cluster (I2)", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
 		s.lost = third
@@ -322,7 +322,7 @@ var _ = Describe("A registration that is refused", func() {
 		registration(ctx, one, says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady))
 	}, SpecTimeout(storyTime))
 
-	It("is one that leads to the host itself", func(ctx SpecContext) {
+	It("has a kubeconfig that points to the host itself", func(ctx SpecContext) {
 		kubeconfig, err := x.Host.Kubeconfig(controlplane.Direct)
 		Expect(err).NotTo(HaveOccurred())
 		register(ctx, "myself", kubeconfig)

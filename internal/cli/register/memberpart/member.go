@@ -281,10 +281,10 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 		if last == nil {
 			last = err // interrupted before the request
 		}
-		return command.Explain("the member, as the manager's account there,", config, last)
+		return command.Explain("the member (with the manager's account)", config, last)
 	}
 	if id != r.MemberID {
-		return fmt.Errorf("%s leads to cluster %s, and --member-kubeconfig to cluster %s. Give the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
+		return fmt.Errorf("%s is the address of cluster %s, but --member-kubeconfig points to cluster %s. Give the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
 	}
 	return nil
 }

@@ -101,14 +101,14 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 }
 
 // connect creates a client of a member, and reads its cluster ID.
-func connect(ctx context.Context, env *command.Env, config *rest.Config, answers time.Duration) (string, client.Reader, error) {
+func connect(ctx context.Context, env *command.Env, config *rest.Config, timeout time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience
 	cluster, err := env.NewCluster(config)
 	if err != nil {
 		return "", nil, err
 	}
-	first, cancel := context.WithTimeout(ctx, answers)
+	first, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var system corev1.Namespace
 	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -122,7 +122,7 @@ func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *re
 	name := g.NameOf(id, nil)
 	is, there, err := connect(ctx, env, config, g.patienceWith(id))
 	if err == nil && is != id {
-		err = fmt.Errorf("another cluster answers (ID %s) than the one that is recorded (ID %s)", is, id)
+		err = fmt.Errorf(access.OtherCluster, "the kubeconfig", is, fmt.Sprintf("registration %q", name), id)
 	}
 	if err != nil {
 		g.host.miss("member "+name, err)
