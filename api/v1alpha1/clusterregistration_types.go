@@ -289,7 +289,7 @@ const DefaultMaxReflected = 32
 // ClusterRegistrationStatus is what Xylem has observed about a member.
 type ClusterRegistrationStatus struct {
 	// clusterID is the UID of the member's kube-system namespace, recorded at the first
-	// connection. Xylem rejects a cluster that answers with another one.
+	// connection. Xylem rejects a cluster with another ID.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 	// kubernetesVersion of the member's API server.

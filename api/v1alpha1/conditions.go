@@ -2,7 +2,7 @@ package v1alpha1
 
 // Condition types of a ClusterRegistration. All are of positive polarity.
 const (
-	// ConditionConnected: the member answers, is the recorded cluster, and the manager
+	// ConditionConnected: the member responds, is the recorded cluster, and the manager
 	// holds its fence.
 	ConditionConnected = "Connected"
 	// ConditionNodeReady: the virtual node exists and is Ready.
@@ -62,7 +62,7 @@ const (
 	// ReasonForbidden: the credentials lack a permission; the message names it. To do:
 	// apply the member's RBAC there (config/member, or chart xylem-member).
 	ReasonForbidden = "Forbidden"
-	// ReasonIdentityChanged: the cluster that answers is not the recorded one: the member
+	// ReasonIdentityChanged: the connected cluster is not the recorded one: the member
 	// was wiped, or the kubeconfig points to another cluster. To do: see
 	// internal/RECOVERY.md.
 	ReasonIdentityChanged = "IdentityChanged"

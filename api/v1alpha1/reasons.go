@@ -363,7 +363,7 @@ const (
 // Reasons on virtual nodes. They are those of the condition Ready (beside those of the registration's
 // Connected), of pressures that only the member's nodes measure, and of events.
 const (
-	// ReasonNoReadyNodes: the member answers, but none of its nodes is Ready. To do: check
+	// ReasonNoReadyNodes: the member responds, but none of its nodes is Ready. To do: check
 	// its nodes.
 	ReasonNoReadyNodes = "NoReadyNodes"
 	// ReasonPodsKept: the member is away, and the node is Ready anyway, so that the host

@@ -102,10 +102,10 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, beyond a Pod's grace period, before Xylem reports why.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
-	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one answer of a member may take once it is decoded. Xylem closes the link to a member that sends more.")
+	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one decoded response of a member may take. Xylem closes the link to a member that sends more.")
 	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
 	flags.Var(&o.CacheLimit, "member-cache-limit", "How much memory, such as 256Mi, the objects of one member may take in the manager's caches: about 4Ki for each volume with its claim, 8Ki for each Pod. Xylem closes the link to a member that has more.")
-	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager answers the host's API server for kubectl logs, exec, attach and port-forward of Pods on virtual nodes; 0 disables it.")
+	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager serves the host's API server for kubectl logs, exec, attach and port-forward of Pods on virtual nodes; 0 disables it.")
 	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server reaches this replica: the InternalIP of virtual nodes while it leads. Default: the environment variable POD_IP.")
 	flags.StringVar(&o.NodeAPICertDir, "node-api-cert-dir", "", "Directory with tls.crt and tls.key to serve the node API with, which are read again when they change. If empty, the manager signs a certificate itself, in memory.")
 	flags.BoolVar(&o.NodeAPIRequest, "node-api-request-certificate", false, "Request the certificate of the node API from the host, by a CertificateSigningRequest for the signer kubernetes.io/kubelet-serving. An admin has to approve it.")

@@ -8,7 +8,7 @@ import (
 var (
 	requestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_requests_total",
-		Help: "Requests for logs, exec, attach and port-forward that the manager answered, by HTTP status.",
+		Help: "Requests for logs, exec, attach and port-forward that the manager served, by HTTP status.",
 	}, []string{"subresource", "code"})
 	refusedConnections = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_refused_connections_total",

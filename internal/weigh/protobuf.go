@@ -25,9 +25,9 @@ const (
 
 var (
 	// ErrMalformed is returned if a response does not match its content type.
-	ErrMalformed = errors.New("the answer is malformed")
+	ErrMalformed = errors.New("the response is malformed")
 	// ErrTooLarge is returned if a response would take more memory than its limit.
-	ErrTooLarge = errors.New("the answer is too large")
+	ErrTooLarge = errors.New("the response is too large")
 )
 
 // Kinds creates an empty object of a kind that the client decodes, as New of a runtime.Scheme

@@ -217,7 +217,7 @@ func (r *run) confirm(pods int) error {
 	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%s will be evicted): ", text.Count(pods, "Pod"))
 	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != r.name {
-		return errors.New("nothing was changed: the answer was not the registration's name")
+		return errors.New("nothing was changed: the input was not the registration's name")
 	}
 	return nil
 }

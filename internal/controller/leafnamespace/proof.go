@@ -33,7 +33,7 @@ func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	defer cancel()
 	kinds, err := r.Discovery.ServerPreferredNamespacedResourcesWithContext(bounded)
 	if err != nil {
-		return "not every API group answers: " + err.Error(), ctx.Err()
+		return "not every API group responds: " + err.Error(), ctx.Err()
 	}
 	for _, group := range kinds {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)

@@ -87,7 +87,7 @@ func TestHolds(t *testing.T) {
 		"a custom resource named events":  {served{holds: fresh(map[string][]string{"events.example.com": {"e"}})}, "events.example.com e", all[:3]},
 		"a custom resource named default": {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
 		"the right is missing":            {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
-		"an API group is down":            {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group answers: metrics.k8s.io/v1beta1", nil},
+		"an API group is down":            {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group responds: metrics.k8s.io/v1beta1", nil},
 		"more than one page":              {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than Kubernetes itself creates", all[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {

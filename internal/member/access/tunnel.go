@@ -83,7 +83,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", response.Status)
+		return nil, fmt.Errorf("it responds with %s", response.Status)
 	}
 	return conn, nil
 }

@@ -95,7 +95,7 @@ func (a Answers) complaint(response *http.Response, from *reading, encoding, tok
 		err = closed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the member's answer: %w", err)
+		return nil, fmt.Errorf("read the member's response: %w", err)
 	}
 	if encoding == "" || !a.decodable(body, encoding) {
 		response.Header.Set("Content-Type", "text/plain") // shown as text, not decoded

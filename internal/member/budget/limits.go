@@ -104,24 +104,24 @@ func (l *Limiter) Watch(ctx context.Context) error {
 // pace waits until the decoding of weight bytes is within the rate limit.
 func (l *Limiter) pace(ctx context.Context, weight int64) error {
 	if err := l.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
-		return fmt.Errorf("wait until earlier answers of the member are decoded: %w", err)
+		return fmt.Errorf("wait until earlier responses of the member are decoded: %w", err)
 	}
 	return nil
 }
 
 // tooLarge is the Problem of a response that would exceed the limit once decoded.
 func (l *Limiter) tooLarge(what string) *access.Problem {
-	return l.Exceed("the member's answer to %q would take more than %s of memory (--member-answer-limit). If that is right, raise the flag", what, Size(l.Answer))
+	return l.Exceed("the member's response to %q would take more than %s of memory (--member-answer-limit). If such a response is expected, raise the flag", what, Size(l.Answer))
 }
 
 // tooLong is the Problem of a response that is longer than any API server sends.
 func (l *Limiter) tooLong(what string, limit int64) *access.Problem {
-	return l.Exceed("the member's answer to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
+	return l.Exceed("the member's response to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
 }
 
 // malformed is the Problem of a response that cannot be parsed.
 func (l *Limiter) malformed(what string, err error) *access.Problem {
-	return l.Exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and any proxy in front of it", what, err)
+	return l.Exceed("the member's response to %q cannot be read: %v. Check the member's API server, and any proxy in front of it", what, err)
 }
 
 // Size formats a number of bytes for people.
@@ -139,7 +139,7 @@ type reading struct {
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if r.keep(int64(n)) {
-		return 0, r.limiter.Exceed("the member's answers that are being read together, the last of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
+		return 0, r.limiter.Exceed("the member's responses that are being read together, the last of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
 	}
 	return n, err
 }

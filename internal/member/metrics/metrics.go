@@ -14,7 +14,7 @@ var (
 	// Connected reports, by cluster, whether a member is connected.
 	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_connected",
-		Help: "1 while a member is connected: it answers, has the recorded identity, and the manager holds its fence.",
+		Help: "1 while a member is connected: it responds, has the recorded identity, and the manager holds its fence.",
 	}, []string{"cluster"})
 	// ProbeSeconds is the duration of probes, by cluster.
 	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

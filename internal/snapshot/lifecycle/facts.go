@@ -61,7 +61,7 @@ var (
 	retained         = fact{"the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.Retained(s.Content) }}
 	contentRecorded  = fact{"a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.Record().Content != "" }}
 	recorded         = fact{"the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded}
-	answered         = fact{"the driver has answered", "the driver has not answered", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" }}
+	answered         = fact{"the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" }}
 	contentSaysReady = fact{"the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return saysReady(s.Content) }}
 )
 
