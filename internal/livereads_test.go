@@ -17,14 +17,14 @@ var liveReads = map[string]string{
 	"hostvolume.unchanged":          "hands the reader to package proof",
 	"leafpod.leafPodGone":           "proves the end of a Pod",
 	"leafpod.stillFails":            "decides again on the Pod as it is",
-	"leafpv.adopt":                  "gives a volume to the claim that asks for it, and destroys nothing",
+	"leafpv.adopt":                  "gives a volume to the claim that requests it, and destroys nothing",
 	"leafpv.inTheWay":               "tells whose the object in the way is",
 	"rootpvc.notCreated":            "tells whose the object in the way is",
 	"rootpvc.inUse":                 "tells which claim of the member has a volume",
 	"rootpvc.lookUpAttributesClass": "tells which VolumeAttributesClass the two clusters have",
 	"rootpvc.rememberWithdrawn":     "reads the record that it writes",
 	"rootpvc.unlessUsed":            "decides again on the Pods as they are",
-	"rootpvc.stillAsked":            "gives a volume to the claim that asks for it, and destroys nothing",
+	"rootpvc.stillAsked":            "gives a volume to the claim that requests it, and destroys nothing",
 }
 
 // TestOnlyProofProves keeps a controller of volumes from proving anything by live reads of its

@@ -123,7 +123,7 @@ func hostVolume() *corev1.PersistentVolume {
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38"}
 
-// handed is a volume that the member's admin lets the host have.
+// handed is a volume that the member's admin handed to the host.
 func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := volume(corev1.PersistentVolumeReclaimDelete)
 	pv.Labels, pv.Status.Phase = map[string]string{v1alpha1.LabelHost: hostID}, corev1.VolumeAvailable
@@ -133,7 +133,7 @@ func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	return pv
 }
 
-// asking is the host PV by which an admin asks for a volume.
+// asking is an admin's host PV that requests a volume.
 func asking(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leaf, claim(), corev1.PersistentVolumeReclaimRetain, here)
 	pv.ObjectMeta, pv.Spec.ClaimRef, pv.Spec.CSI.VolumeAttributes = metav1.ObjectMeta{Name: "static", UID: "static-uid", ResourceVersion: "1"}, nil, nil

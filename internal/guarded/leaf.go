@@ -157,9 +157,9 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 	return l.patch(ctx, by, before, after)
 }
 
-// TakeVolume stamps a leaf PV for a host PV that an admin created and that represents it, and
-// sets it to Retain: one that the member's admin lets this host have, and that no claim has. Its
-// resourceVersion, as of every patch, shows that it is as it was seen.
+// TakeVolume stamps the leaf PV that an admin's host PV represents, and sets it to Retain. The
+// member's admin must have consented, and no claim may have it. As with every patch, its
+// resourceVersion proves that it is unchanged.
 func (l *Leaf) TakeVolume(ctx context.Context, by Actor, before, after, host *corev1.PersistentVolume) error {
 	_, leaf, uid, ours := hostpv.LeafOf(host)
 	origin, stamped := mirror.OriginIn(l.hostID, before)

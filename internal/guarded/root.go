@@ -98,10 +98,10 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// RecordImport records on a host PV that an admin created which leaf PV it represents.
+// RecordImport records on an admin's host PV which leaf PV it represents.
 func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.PersistentVolume, m mirror.Member) error {
 	if name, asks := hostpv.ImportOfIn(host, m.ClusterID); !asks || name != leaf.Name {
-		return foreign(host, "it asks for no volume of this member that Xylem has not recorded yet")
+		return foreign(host, "it does not request an unrecorded volume of this member")
 	}
 	return r.patch(ctx, by, host, hostpv.Recorded(host, leaf, m))
 }

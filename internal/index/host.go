@@ -146,12 +146,12 @@ func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1
 	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
 }
 
-// ImportsOf returns the host PVs that ask for one leaf PV, and that Xylem has not recorded.
+// ImportsOf returns the unrecorded host PVs that request a leaf PV.
 func ImportsOf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{importsByLeaf: clusterID + "/" + leaf})
 }
 
-// ImportsIn returns those that ask for a leaf PV of a cluster.
+// ImportsIn returns the unrecorded host PVs that request any leaf PV of a cluster.
 func ImportsIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{importsByPlace: clusterID})
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// SoleImport proves, by a live list of all PVs of the host, that no other one than an admin's
-// represents the leaf PV that it asks for, or asks for it: by the handle, or by the record of a
-// promise.
+// SoleImport proves with a live list of the host's PVs that no PV other than the admin's
+// represents or requests the leaf PV, by its handle or by the record of a promise.
 func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, leaf string) (bool, error) {
 	sole := true
 	var list corev1.PersistentVolumeList
@@ -30,8 +29,8 @@ func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, l
 	return sole, nil
 }
 
-// ClaimGone proves, by a live read, that the member has no claim of a name and UID: whoever had
-// the volume before has given it up. No name is no claim.
+// ClaimGone proves with a live read that the member has no claim with a name and UID, so its
+// former owner has released the volume. An empty name matches no claim.
 func (p Prover) ClaimGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 	if key.Name == "" {
 		return true, nil

@@ -33,12 +33,12 @@ type Observed struct {
 	// Twin is another host PV that represents the same volume, created by somebody else.
 	Twin *corev1.PersistentVolume
 
-	// Imports are the host PVs that an admin created for the volume, and that Xylem has not
-	// recorded. Only what leaf_pv observes has them, and what root_pvc observes of a claim that
-	// is bound to one: that lacks Host, and has in Taken the PV that represents the volume.
+	// Imports are the admins' host PVs for the volume that Xylem has not recorded. Only leaf_pv's
+	// observations have them, and root_pvc's of a claim that is bound to one. The latter lack
+	// Host; Taken is the PV that represents the volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume
-	// ImportClass is the class in the host that the first import names.
+	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
 	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the

@@ -17,14 +17,14 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Importable reports whether an admin's host PV may have the leaf PV that it asks for, which no
-// other host PV asks for or represents.
+// Importable reports whether an admin's host PV may adopt the leaf PV that it requests. No other
+// host PV may request or represent it.
 func (s *Observed) Importable() bool {
 	return s.Host == nil && s.ReportUnimportable() == nil && len(s.Imports) > 0
 }
 
-// Import is the admin's host PV that the observation is decided on: the one that the root is bound
-// to, else the first.
+// Import returns the admin's host PV for the decision: the one to which the root is bound, or
+// else the first.
 func (s *Observed) Import() *corev1.PersistentVolume {
 	for i := range s.Imports {
 		if s.Root != nil && s.Root.Spec.VolumeName == s.Imports[i].Name {
@@ -37,14 +37,14 @@ func (s *Observed) Import() *corev1.PersistentVolume {
 	return &s.Imports[0]
 }
 
-// BoundToImport reports whether the root is bound to an admin's host PV that Xylem has not recorded.
+// BoundToImport reports whether the root is bound to an admin's unrecorded host PV.
 func (s *Observed) BoundToImport() bool {
 	asks := s.Import()
 	return asks != nil && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == asks.Name
 }
 
-// ReportUnimportable says why an admin's host PV may not have the leaf PV that it asks for; nil if
-// it may, or if there is none.
+// ReportUnimportable reports why an admin's host PV may not adopt the leaf PV that it requests.
+// It returns nil if it may, or if there is no such PV.
 func (s *Observed) ReportUnimportable() *mirror.Refusal {
 	asks := s.Import()
 	if asks == nil {
@@ -53,31 +53,31 @@ func (s *Observed) ReportUnimportable() *mirror.Refusal {
 	return s.Unimportable(asks)
 }
 
-// Unimportable says why an admin's host PV may not have the leaf PV that it asks for; nil if it
-// may. What somebody in the member uses, or may use, is not touched.
+// Unimportable returns why an admin's host PV may not adopt the leaf PV that it requests, or nil.
+// It never adopts a volume that somebody in the member uses, or may use.
 func (s *Observed) Unimportable(asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := s.otherThan(asks); other != "" {
-		return s.refuseImport(asks, "PersistentVolume %q of the host is for it too. Delete the one of the two that no claim is bound to", other)
+		return s.refuseImport(asks, "PersistentVolume %q of the host is for the same volume. Delete the one of the two that no claim is bound to", other)
 	}
 	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
 	case deleting(asks):
 		return s.refuseImport(asks, "the PersistentVolume is being deleted. Create it again to use the volume")
 	case s.Leaf == nil:
-		return s.refuseImport(asks, "there is no such volume there. Check the name in spec.csi.volumeHandle: a PersistentVolume's handle cannot be changed, so delete it and create a correct one")
+		return s.refuseImport(asks, "the member has no such volume. Check the name in spec.csi.volumeHandle: a PersistentVolume's handle cannot be changed, so delete it and create it again with the right handle")
 	case attribute != "" && attribute != string(s.Leaf.UID):
-		return s.refuseImport(asks, "its UID is %q, and the PersistentVolume asks for %q in spec.csi.volumeAttributes[%s]: the volume was re-created. Check whose data it has, then create the PersistentVolume without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
+		return s.refuseImport(asks, "its UID is %q, but the PersistentVolume requests %q in spec.csi.volumeAttributes[%s]: the volume was re-created. Check whose data it has, then create the PersistentVolume without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
 	}
 	if refusal := s.unavailable(asks); refusal != nil {
 		return refusal
 	}
 	if wrong := s.disagreements(asks); len(wrong) > 0 {
-		return s.refuseImport(asks, "the two do not agree: %s. Delete the PersistentVolume and create one that agrees", strings.Join(wrong, "; "))
+		return s.refuseImport(asks, "their specs do not match: %s. Delete the PersistentVolume and create one that matches", strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
-// otherThan is the name of another host PV that represents the volume, or one of its name that was
-// there before, or asks for it.
+// otherThan returns the name of another host PV that represents or requests the volume, or
+// represented an earlier one with its name.
 func (s *Observed) otherThan(asks *corev1.PersistentVolume) string {
 	for _, has := range []*corev1.PersistentVolume{s.Host, s.Taken} {
 		if has != nil && has.UID != asks.UID {
@@ -94,7 +94,8 @@ func (s *Observed) otherThan(asks *corev1.PersistentVolume) string {
 	return ""
 }
 
-// unavailable says why nobody but those in the member may have the leaf PV; nil if the host PV may.
+// unavailable returns why a host PV may not have the leaf PV because of its state in the member,
+// or nil.
 func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
 	leaf, ref := s.Leaf, ptr.Deref(s.Leaf.Spec.ClaimRef, corev1.ObjectReference{})
 	label := leaf.Labels[v1alpha1.LabelHost]
@@ -102,14 +103,14 @@ func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
 	case deleting(leaf):
 		return s.refuseImport(host, "it is being deleted there. Use another volume")
 	case label == "":
-		return refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q asks for volume %q in member %q, whose admin has not consented. "+
+		return refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
 			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
 	case label != s.Member.HostID:
 		return s.refuseImport(host, "it belongs to another host (label %s=%q). If that no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
 	case leaf.Status.Phase == corev1.VolumeBound && !s.heldByOurs(), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
-		return s.refuseImport(host, "claim \"%s/%s\" there has it, or is to have it. Xylem does not take it away: use another volume, or ask the member's admin to delete that claim, and to remove spec.claimRef if it is left", ref.Namespace, ref.Name)
+		return s.refuseImport(host, "the member's claim \"%s/%s\" has it, or will get it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
 	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return s.refuseImport(host, "its claim is gone and its reclaim policy is %q, so that its data are being deleted. Ask the member's admin to set it to Retain, if the data are still there", leaf.Spec.PersistentVolumeReclaimPolicy)
+		return s.refuseImport(host, "its claim is gone and its reclaim policy is %q, so its data is being deleted. Ask the member's admin to set the policy to Retain, if the data still exists", leaf.Spec.PersistentVolumeReclaimPolicy)
 	case !slices.Contains([]corev1.PersistentVolumePhase{corev1.VolumeBound, corev1.VolumeAvailable, corev1.VolumeReleased}, leaf.Status.Phase):
 		return s.refuseImport(host, "its phase there is %q. Ask the member's admin to check it", leaf.Status.Phase)
 	case s.Stamped:
@@ -122,8 +123,8 @@ func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
 	return nil
 }
 
-// unavailableOrphan says which claim a stamped leaf PV is for; nil if that is gone, or if the host
-// PV is for it.
+// unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim is
+// gone, or the host PV is for it.
 func (s *Observed) unavailableOrphan(host *corev1.PersistentVolume) *mirror.Refusal {
 	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
 		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
@@ -140,12 +141,12 @@ func (s *Observed) heldByOurs() bool {
 	})
 }
 
-// disagreements of a host PV with the leaf PV: what it promises and the leaf PV does not have.
+// disagreements lists the properties of a host PV that the leaf PV does not have.
 func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
 	var wrong []string
 	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the volume has %s, less than the %s of the PersistentVolume", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("the volume has %s, but the PersistentVolume %s", has.String(), want.String()))
 	}
 	for _, mode := range host.Spec.AccessModes {
 		if !slices.Contains(s.Leaf.Spec.AccessModes, mode) {
@@ -153,7 +154,7 @@ func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
 		}
 	}
 	if a, b := modeOf(host), modeOf(s.Leaf); a != b {
-		wrong = append(wrong, fmt.Sprintf("the volume's mode is %s, and the PersistentVolume's %s", b, a))
+		wrong = append(wrong, fmt.Sprintf("the volume's mode is %s, but the PersistentVolume's is %s", b, a))
 	}
 	if name := host.Spec.StorageClassName; name != "" {
 		class := s.ImportClass
@@ -161,7 +162,7 @@ func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
 			class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
 		if mapped, rule := (placement.Member{Member: s.Member, Rules: s.Rules}).ClassFor(class); mapped != s.Leaf.Spec.StorageClassName {
-			wrong = append(wrong, fmt.Sprintf("the volume's StorageClass is %q, and the PersistentVolume's, %q, is %q in that member (by %s)", s.Leaf.Spec.StorageClassName, name, mapped, rule))
+			wrong = append(wrong, fmt.Sprintf("the volume's StorageClass is %q, but the PersistentVolume's StorageClass %q maps to %q in that member (by %s)", s.Leaf.Spec.StorageClassName, name, mapped, rule))
 		}
 	}
 	return wrong
@@ -172,41 +173,42 @@ func modeOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeMode {
 }
 
 func (s *Observed) refuseImport(host *corev1.PersistentVolume, format string, args ...any) *mirror.Refusal {
-	return refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q asks for volume %q in member %q, and does not get it: %s",
+	return refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q cannot adopt volume %q of member %q: %s",
 		host.Name, s.Name, s.Member.Registration, fmt.Sprintf(format, args...))
 }
 
-// Untaken reports whether the leaf PV that an admin's host PV represents has no stamp of it, nor of
-// a claim, and no leaf claim of ours.
+// Untaken reports whether the leaf PV that an admin's host PV represents has neither a stamp of
+// that PV or of a claim, nor a leaf claim of ours.
 func (s *Observed) Untaken() bool {
 	return s.Host != nil && s.Leaf != nil && hostpv.Imported(s.Host) && !s.Claimed() && s.Holder == nil &&
 		(!s.Stamped || s.Stamp.Root.Namespace == "" && !s.StampedForHost())
 }
 
-// StampedForHost reports whether the leaf PV has the stamp of the host PV itself: no claim had it.
+// StampedForHost reports whether the leaf PV has the stamp of the host PV itself, because no
+// claim has had it yet.
 func (s *Observed) StampedForHost() bool {
 	return s.Host != nil && s.Stamped && s.Stamp.Root.Namespace == "" && s.Stamp.UID == s.Host.UID
 }
 
-// NeverUsed reports whether the leaf PV is one that the member had before, and that no claim of the
-// host had: its stamp names a host PV.
+// NeverUsed reports whether the leaf PV was adopted, and no claim of the host has had it: its
+// stamp names a host PV.
 func (s *Observed) NeverUsed() bool {
 	return s.Leaf != nil && s.Stamped && s.Stamp.Root.Namespace == ""
 }
 
-// KeptUnused reports whether such a volume stays although both policies say Delete.
+// KeptUnused reports whether such a volume is kept although both policies are Delete.
 func (s *Observed) KeptUnused() bool {
 	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
 }
 
 // ReportKeptUnused says why.
 func (s *Observed) ReportKeptUnused() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps volume %q in member %q, which was there before: no Pod used the claim, so that no claim had the volume there. "+
-		"Remove spec.claimRef from the PersistentVolume to use it, or delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
+	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
+		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
 }
 
-// ReportUntaken says why the leaf PV that an admin's host PV represents cannot be stamped for it;
-// nil if it can.
+// ReportUntaken reports why the leaf PV that an admin's host PV represents cannot be stamped for
+// it, or nil.
 func (s *Observed) ReportUntaken() *mirror.Refusal {
 	if deleting(s.Host) {
 		return s.refuseImport(s.Host, "the PersistentVolume is being deleted. Create it again to use the volume")
@@ -214,10 +216,9 @@ func (s *Observed) ReportUntaken() *mirror.Refusal {
 	return s.unavailable(s.Host)
 }
 
-// TakenLeaf is the leaf PV with the stamp of the admin's host PV that represents it, with policy
-// Retain, and with a note of the policy that the member had given it. In the same patch, one that
-// was Available is reserved, so that no claim of the member gets it: it is Released, as any volume
-// whose host PV is free.
+// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a
+// record of its policy in the member. The same patch reserves an Available one, so that no claim
+// of the member gets it. It is then Released, like any volume whose host PV is free.
 func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, hostpv.OriginOfHost(s.Host, s.Member.HostID))
@@ -227,8 +228,8 @@ func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
 	})
 }
 
-// LeafClaimRef is the claim of the member that the leaf PV names, if it has no stamp; empty if it
-// names none.
+// LeafClaimRef returns the member's claim in the claimRef of an unstamped leaf PV, or an empty
+// name.
 func (s *Observed) LeafClaimRef() (types.NamespacedName, types.UID) {
 	if ref := s.Leaf.Spec.ClaimRef; ref != nil && !s.Stamped {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.UID

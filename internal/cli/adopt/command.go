@@ -22,7 +22,7 @@ import (
 
 const (
 	poll = 300 * time.Millisecond
-	// restoring bounds how long the consent is taken back after a failure, or after Ctrl-C.
+	// restoring bounds the time for removing the consent after a failure, or after Ctrl-C.
 	restoring = 15 * time.Second
 )
 
@@ -41,25 +41,25 @@ type run struct {
 	cr           *v1alpha1.ClusterRegistration
 	there        mirror.Member
 	leaf         *corev1.PersistentVolume
-	// asks is the host PV to create; there is one already if it has a UID.
+	// asks is the host PV. If it has a UID, it exists already.
 	asks *corev1.PersistentVolume
 }
 
-// NewCommand is the command.
+// NewCommand creates the command adopt.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{env: env}
 	c := &cobra.Command{
 		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
-		Short: "Use a volume that a member had before, as a PersistentVolume of the host",
-		Long: "Shows the PersistentVolume VOLUME of the registered member MEMBER and what the host's PersistentVolume for it\n" +
-			"will be, checks whether the host may have it, then labels the former for this host and creates the latter, and\n" +
-			"waits until Xylem has linked them. No claim of the member may have the volume: release it there first, with\n" +
-			"policy Retain. A claim of the host gets it as in one cluster: by volumeName, claimRef, selector or class.\n\n" +
-			"Unless --policy=Delete is given and the volume's own policy in the member is Delete too, Xylem never destroys\n" +
-			"it. To undo the command, delete the PersistentVolume in the host: the data stay in the member.",
-		Example: "  # See what it would do, and whether it may:\n" +
+		Short: "Use an existing volume of a member as a PersistentVolume of the host",
+		Long: "Shows the PersistentVolume VOLUME of the registered member MEMBER and the PersistentVolume for it in the host,\n" +
+			"checks whether the host may adopt it, labels the former for this host, creates the latter, and\n" +
+			"waits until Xylem has linked them. No claim of the member may use the volume: release it there first, with\n" +
+			"policy Retain. A claim of the host can use it as in one cluster: by volumeName, claimRef, selector or class.\n\n" +
+			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
+			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
+		Example: "  # Check what it would do, and whether the host may adopt the volume:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
-			"  # For one claim only, under another name:\n" +
+			"  # Only for one claim, under another name:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --name orders-db --claim shop/orders",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -72,10 +72,10 @@ func NewCommand(env *command.Env) *cobra.Command {
 	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
 	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host; that of VOLUME unless given.")
 	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host; the one that maps to VOLUME's class in the member unless given.")
-	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may have it; any that matches unless given.")
-	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete as well.")
-	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the two.")
-	r.dry.AddFlag(c, "show what it would do and whether it may, and change nothing.", "have both clusters check the writes as well.")
+	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it; any matching claim unless given.")
+	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete too.")
+	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the PersistentVolumes.")
+	r.dry.AddFlag(c, "check what it would do, and change nothing.", "let both clusters validate the writes, too.")
 	r.output.AddFlags(c)
 	return c
 }
@@ -88,9 +88,9 @@ func (r *run) validate() error {
 	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
 		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
 	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):
-		return fmt.Errorf("--claim=%s is no claim: use NAMESPACE/NAME", r.claim)
+		return fmt.Errorf("--claim=%s is invalid: use NAMESPACE/NAME", r.claim)
 	case r.name != "" && len(validation.IsDNS1123Subdomain(r.name)) > 0:
-		return fmt.Errorf("--name=%s is no valid name of a PersistentVolume: use lower-case letters, digits, '-' and '.'", r.name)
+		return fmt.Errorf("--name=%s is not a valid name for a PersistentVolume: use lower-case letters, digits, '-' and '.'", r.name)
 	case r.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
 	}
@@ -130,12 +130,12 @@ func (r *run) do(ctx context.Context, classGiven bool) error {
 
 func (r *run) unchanged() error {
 	if r.output.Format == "" {
-		fmt.Fprintf(r.env.Out, "The host may have it. Nothing was changed (%s)\n", r.dry.Mark())
+		fmt.Fprintf(r.env.Out, "The host may adopt the volume. Nothing was changed (%s)\n", r.dry.Mark())
 	}
 	return nil
 }
 
-// consent is the volume of the member with the label by which its admin lets the host have it.
+// consent returns the member's volume with the label that gives the host consent to use it.
 func (r *run) consent() *corev1.PersistentVolume {
 	after := r.leaf.DeepCopy()
 	if after.Labels == nil {
@@ -145,8 +145,8 @@ func (r *run) consent() *corev1.PersistentVolume {
 	return after
 }
 
-// write gives the consent, then creates the PersistentVolume. If that fails, the consent is taken
-// back. The volume of the member has to be as it was checked.
+// write labels the member's volume, and then creates the PersistentVolume. If the latter fails,
+// it removes the label. The member's volume must not have changed since the check.
 func (r *run) write(ctx context.Context, dry bool) error {
 	consented := hostpv.Consented(r.leaf, r.there.HostID)
 	if !consented {
@@ -173,7 +173,7 @@ func (r *run) write(ctx context.Context, dry bool) error {
 	return errors.Join(err, r.withdraw(ctx))
 }
 
-// withdraw takes back the consent that this run gave, also after Ctrl-C.
+// withdraw removes the label that this run set, also after Ctrl-C.
 func (r *run) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 	defer cancel()
@@ -181,7 +181,7 @@ func (r *run) withdraw(ctx context.Context) error {
 	volume.Name = r.leafName
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:null}}}`, r.leaf.UID, v1alpha1.LabelHost))
 	if err := r.member.Patch(ctx, volume, patch, command.FieldOwner); err != nil {
-		return fmt.Errorf("the label %s on PersistentVolume %q of the member is left, and could not be removed: %w", v1alpha1.LabelHost, r.leafName, err)
+		return fmt.Errorf("the label %s on PersistentVolume %q of the member could not be removed: %w", v1alpha1.LabelHost, r.leafName, err)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (r *run) await(ctx context.Context) error {
 		return stamped, nil
 	})
 	if err != nil {
-		return fmt.Errorf("PersistentVolume %q is created, and Xylem has not linked it to its volume yet: %w. `kubectl describe pv %s` shows its events", r.asks.Name, err, r.asks.Name)
+		return fmt.Errorf("PersistentVolume %q was created, but Xylem has not linked it to its volume yet: %w. `kubectl describe pv %s` shows its events", r.asks.Name, err, r.asks.Name)
 	}
 	if r.output.Format == "" {
 		paint := r.env.PaintOf(r.env.Out)

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -27,8 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// open reads the registration and the volume, and sees that the member's kubeconfig is of that
-// member.
+// open reads the registration and the volume, and checks that the kubeconfig is for that member.
 func (r *run) open(ctx context.Context) error {
 	admin, err := r.admin.Config()
 	if err != nil {
@@ -56,9 +56,9 @@ func (r *run) open(ctx context.Context) error {
 	case err != nil:
 		return command.Explain("the member", r.member.Config, err)
 	case r.there.ClusterID == "":
-		return fmt.Errorf("the manager has not connected member %q yet, so that its cluster ID is not known. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
+		return fmt.Errorf("the manager has not connected to member %q yet, so its cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf("--member-kubeconfig leads to another cluster (ID %s) than registration %q (ID %s). Give the kubeconfig of that member", id, r.registration, r.there.ClusterID)
+		return fmt.Errorf(access.OtherCluster+". Give the kubeconfig of that member", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {
@@ -67,7 +67,7 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// plan is the PersistentVolume of the host: the one that asks for the volume already, or a new one.
+// plan finds the host PV that already requests the volume, or plans a new one.
 func (r *run) plan(ctx context.Context, classGiven bool) error {
 	if r.name == "" {
 		r.name = r.leafName
@@ -93,7 +93,7 @@ func (r *run) plan(ctx context.Context, classGiven bool) error {
 	return nil
 }
 
-// planned is the PersistentVolume as a new one. What it promises is what the volume has.
+// planned returns a new host PV with the properties of the volume.
 func (r *run) planned() *corev1.PersistentVolume {
 	spec := corev1.PersistentVolumeSpec{
 		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: r.leaf.Spec.Capacity[corev1.ResourceStorage]},
@@ -121,8 +121,8 @@ func (r *run) planned() *corev1.PersistentVolume {
 	}
 }
 
-// hostClass is the class of the host that the registration maps to the volume's class in the
-// member; none if the volume has none, or no class of the host does.
+// hostClass returns the host class that the registration maps to the volume's class in the
+// member. It returns "" if the volume has no class, or no host class maps to it.
 func (r *run) hostClass(ctx context.Context) (string, error) {
 	if r.leaf.Spec.StorageClassName == "" {
 		return "", nil
@@ -140,13 +140,13 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 		}
 	}
 	if len(found) > 1 {
-		return "", fmt.Errorf("the volume's class %q in the member is that of several classes of the host: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.Quoted(found...))
+		return "", fmt.Errorf("several classes of the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.Quoted(found...))
 	}
 	return strings.Join(found, ""), nil
 }
 
-// check says whether the host may have the volume, once the consent is given, as the controllers
-// do.
+// check returns an error if the host may not adopt the volume, given the consent. It decides like
+// the controllers.
 func (r *run) check(ctx context.Context) error {
 	if _, _, uid, recorded := hostpv.LeafOf(r.asks); recorded && uid == r.leaf.UID {
 		return nil
@@ -172,7 +172,7 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// observe reads what else the check needs, of both clusters.
+// observe reads the other objects for the check, from both clusters.
 func (r *run) observe(ctx context.Context, s *volume.Observed) error {
 	var list corev1.PersistentVolumeList
 	err := index.Pages(ctx, r.host, &list, func() {
@@ -202,7 +202,7 @@ func (r *run) observe(ctx context.Context, s *volume.Observed) error {
 	return r.observeHolder(ctx, s)
 }
 
-// observeHolder reads the claim of the member that has the volume.
+// observeHolder reads the member's claim that has the volume.
 func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	ref := s.Leaf.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
@@ -217,12 +217,12 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	case ours:
 		s.Holder, s.HolderOrigin = claim, origin
 	case s.Leaf.Status.Phase == corev1.VolumeReleased:
-		return fmt.Errorf("claim \"%s/%s\" of the member still has volume %q. Delete it there first, with the volume's policy set to Retain", ref.Namespace, ref.Name, r.leafName)
+		return fmt.Errorf("claim \"%s/%s\" of the member still has volume %q. Set the volume's policy to Retain and delete the claim there first", ref.Namespace, ref.Name, r.leafName)
 	}
 	return nil
 }
 
-// print shows both halves: for people, or the PersistentVolume of the host for programs.
+// print prints both PersistentVolumes as text, or the host's in another format.
 func (r *run) print() error {
 	if r.output.Format != "" {
 		asks := r.asks.DeepCopy()
@@ -248,7 +248,7 @@ func (r *run) print() error {
 		case pv == r.leaf:
 			fmt.Fprintf(w, "  consent\tto be given: label %s=%s\n", v1alpha1.LabelHost, r.there.HostID)
 		case pv.UID != "":
-			fmt.Fprintln(w, "  state\tthere already")
+			fmt.Fprintln(w, "  state\talready exists")
 		default:
 			fmt.Fprintln(w, "  state\tto be created")
 		}
@@ -257,7 +257,7 @@ func (r *run) print() error {
 		return fmt.Errorf("print: %w", err)
 	}
 	if r.asks.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && hostpv.MemberPolicy(r.leaf) == corev1.PersistentVolumeReclaimDelete {
-		fmt.Fprintln(r.env.ErrOut, "note: both policies are Delete, so that the disk and its data are destroyed with the claim that uses it")
+		fmt.Fprintln(r.env.ErrOut, "note: both policies are Delete, so the disk and its data are destroyed with the claim that uses it")
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration
 	}
 }
 
-// rootOf an orphan: its claim, or nothing if an admin's PV was its root.
+// rootOf returns the claim of an orphan, or nothing if its root was an admin's PV.
 func rootOf(o account.Orphan) string {
 	if o.Root.Namespace == "" {
 		return ""

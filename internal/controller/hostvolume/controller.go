@@ -76,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.act(ctx, s.Host, lifecycle.Next(s).By(lifecycle.HostVolume))
 }
 
-// reportStray reports a host PV that an admin created for a volume of a cluster that is not
-// registered: no member's controllers do.
+// reportStray reports an admin's host PV for a volume of an unregistered cluster, because no
+// member's controller does.
 func (r *Reconciler) reportStray(ctx context.Context, pv *corev1.PersistentVolume, clusterID string) error {
 	registrations, err := index.RegistrationsOf(ctx, r.Client, clusterID)
 	if err == nil && len(registrations) == 0 && pv.DeletionTimestamp == nil {

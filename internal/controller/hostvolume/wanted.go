@@ -78,7 +78,7 @@ func ofClaim(cache client.Reader) handler.MapFunc {
 	}
 }
 
-// ofRegistration enqueues the host PVs that admins created for volumes of a registration's cluster.
+// ofRegistration enqueues the admins' host PVs for volumes of a registration's cluster.
 func ofRegistration(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		registration, ok := obj.(*v1alpha1.ClusterRegistration)
@@ -98,10 +98,10 @@ func ofRegistration(cache client.Reader) handler.MapFunc {
 	}
 }
 
-// registered selects the events that change which clusters are registered.
+// registered selects the events that change the set of registered clusters.
 func registered() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // PVs have events of their own at the start
+		CreateFunc: func(event.CreateEvent) bool { return false }, // PVs have their own events at the start
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, wasOne := e.ObjectOld.(*v1alpha1.ClusterRegistration)
 			after, isOne := e.ObjectNew.(*v1alpha1.ClusterRegistration)

@@ -32,8 +32,8 @@ const (
 	actor = guarded.Actor("leaf-pv")
 	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
-	// remembered is for how many problems of host PVs it is known that an event was emitted. A
-	// manager that is started again emits it again.
+	// remembered is the number of host PVs whose last reported problem is cached. A restarted
+	// manager emits the events again.
 	remembered = 1024
 )
 
@@ -41,7 +41,7 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	warned *lru.Cache // messages about admins' host PVs, by the PV's UID
+	warned *lru.Cache // last reported message about admins' host PVs, by UID
 }
 
 // Options of the controller in all members.

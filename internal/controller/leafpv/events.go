@@ -28,8 +28,8 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 		"the claim now has volume %q in member %q, which an earlier claim of its name had, with policy Retain", host.Name, r.Registration)
 }
 
-// warnOnce emits the event of a problem on an admin's host PV, if this process has not emitted it
-// as the last one.
+// warnOnce emits an event about a problem of an admin's host PV, unless it was the last one that
+// this process emitted for that PV.
 func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
 	if last, emitted := r.warned.Get(host.UID); emitted && last == problem.Message {
 		return
@@ -42,7 +42,7 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 func (r *reconciler) eventTaken(s *volume.Observed) {
 	r.warned.Remove(s.Host.UID)
 	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"the PersistentVolume now has volume %q in member %q, which that member's admin lets this cluster use. While it is used, its policy there is Retain", s.Name, r.Registration)
+		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy there is Retain", s.Name, r.Registration)
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.

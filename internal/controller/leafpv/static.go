@@ -15,9 +15,9 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// imported records on an admin's host PV which leaf PV it represents, if live reads show both as
-// they were decided on, no other host PV for the volume, and no claim that has it: neither the one
-// of the member that the leaf PV names, nor the one of the host that it was stamped for.
+// imported records on an admin's host PV which leaf PV it represents. Live reads must show that
+// both are unchanged, that no other host PV is for the volume, and that no claim has it: neither
+// the member's claim in claimRef, nor the root in its stamp.
 func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 	asks := s.Import()
 	if _, same, err := r.Proof().HostUnchanged(ctx, asks); err != nil || !same {
@@ -55,8 +55,7 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// reportImports reports why host PVs that an admin created do not get the volume: on each of them,
-// whatever else becomes of the volume.
+// reportImports reports on each unrecorded host PV of an admin why it cannot adopt the volume.
 func (r *reconciler) reportImports(s *volume.Observed) {
 	for i := range s.Imports {
 		if problem := s.Unimportable(&s.Imports[i]); problem != nil {
@@ -65,7 +64,7 @@ func (r *reconciler) reportImports(s *volume.Observed) {
 	}
 }
 
-// missing reports the host PVs that ask for a leaf PV which is not there.
+// missing reports on the host PVs that request a leaf PV which does not exist.
 func (r *reconciler) missing(ctx context.Context, name string) error {
 	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfMissing(ctx, name)
 	if err != nil {
@@ -75,7 +74,7 @@ func (r *reconciler) missing(ctx context.Context, name string) error {
 	return nil
 }
 
-// ofImport enqueues the leaf PV that an admin's host PV asks for.
+// ofImport enqueues the leaf PV that an admin's host PV requests.
 func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
@@ -85,7 +84,7 @@ func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.
 	return named(leaf)
 }
 
-// ofImportClass enqueues the leaf PVs that host PVs of a class ask for.
+// ofImportClass enqueues the leaf PVs that host PVs of a class request.
 func (r *reconciler) ofImportClass(ctx context.Context, class client.Object) []reconcile.Request {
 	imports, err := index.ImportsIn(ctx, r.Host, r.ClusterID)
 	if err != nil {

@@ -131,7 +131,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
 }
 
-// rootGone says which root the host lacks: a claim, or the PV of an admin.
+// rootGone describes the root that the host lacks: a claim, or an admin's PV.
 func (v volume) rootGone() string {
 	if v.origin.Root.Namespace == "" {
 		return fmt.Sprintf("the host no longer has PersistentVolume %q, which an admin created for it", v.origin.Root.Name)

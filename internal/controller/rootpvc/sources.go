@@ -208,7 +208,7 @@ func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.
 func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		if leaf, asks := hostpv.ImportOfIn(pv, r.ClusterID); asks { // another one for the volume changes what is reported
+		if leaf, asks := hostpv.ImportOfIn(pv, r.ClusterID); asks { // a second PV for the volume changes the report
 			return append(requests, r.ofLeaf(ctx, leaf)...)
 		}
 	}

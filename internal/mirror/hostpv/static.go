@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// ImportOf reports which leaf PV a host PV asks for that an admin created, and that Xylem has
-// not recorded yet. Such a PV names the member in its handle and its node affinity, which agree,
-// and has nothing that only Xylem writes. Any other PV of the driver is none of Xylem's.
+// ImportOf returns the leaf PV that an admin's host PV requests, if Xylem has not recorded it
+// yet. Such a PV names the same member in its handle and its node affinity, and has no keys that
+// only Xylem writes. Any other PV of the driver is not Xylem's.
 func ImportOf(host *corev1.PersistentVolume) (clusterID, leafName string, ok bool) {
 	csi := host.Spec.CSI
 	if csi == nil || csi.Driver != v1alpha1.ProvisionerName || host.Labels[v1alpha1.LabelClusterID] != "" ||
@@ -35,14 +35,15 @@ func ImportOfIn(host *corev1.PersistentVolume, clusterID string) (leafName strin
 	return leafName, ok && in == clusterID
 }
 
-// Imported reports whether a host PV was created by an admin, and recorded by Xylem since then:
-// the record is in annotations, since the source of a PV is immutable.
+// Imported reports whether an admin created a host PV, and Xylem has recorded it since. The
+// record is in annotations, because the source of a PV is immutable.
 func Imported(host *corev1.PersistentVolume) bool {
 	return host.Spec.CSI != nil && host.Spec.CSI.Driver == v1alpha1.ProvisionerName && host.Annotations[v1alpha1.AttributeLeafUID] != ""
 }
 
-// Recorded is a host PV of an admin with the record of the leaf PV that it asks for: its UID,
-// driver and handle, the member's labels, our finalizer, and Retain if the member retains.
+// Recorded returns an admin's host PV with the record of the leaf PV that it requests: the leaf's
+// UID, driver and handle, the member's labels, our finalizer, and policy Retain if the member
+// retains.
 func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.PersistentVolume {
 	after := host.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
@@ -63,8 +64,8 @@ func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.Pers
 	return after
 }
 
-// MemberPolicy is the reclaim policy that the member gave a leaf PV: the one that was noted when
-// Xylem stamped it, else the present one.
+// MemberPolicy returns the reclaim policy that a leaf PV has in the member: the one that Xylem
+// recorded with the stamp, or else the current one.
 func MemberPolicy(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy {
 	if noted := leaf.Annotations[v1alpha1.AnnotationReclaimPolicy]; noted != "" {
 		return corev1.PersistentVolumeReclaimPolicy(noted)
@@ -72,21 +73,21 @@ func MemberPolicy(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimP
 	return leaf.Spec.PersistentVolumeReclaimPolicy
 }
 
-// OriginOfHost is the stamp of a leaf PV that an admin's host PV represents, until a claim has
-// it: the host PV is its root.
+// OriginOfHost returns the stamp of a leaf PV that an admin's host PV represents and that no
+// claim has had yet. Its root is the host PV.
 func OriginOfHost(host *corev1.PersistentVolume, hostID string) mirror.Origin {
 	return mirror.OriginFor(hostID, host)
 }
 
-// Reservation is the claimRef of a leaf PV that a host PV represents and no claim has: it names no
-// claim that there is, by the host PV's UID.
+// Reservation returns the claimRef of a leaf PV that a host PV represents and no claim has. It
+// has the host PV's UID, so it matches no claim.
 func Reservation(host *corev1.PersistentVolume) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: host.Name, UID: host.UID,
 	}
 }
 
-// Consented reports whether the member's admin lets a host have a leaf PV that has no stamp.
+// Consented reports whether the member's admin consented that a host adopts an unstamped leaf PV.
 func Consented(leaf *corev1.PersistentVolume, hostID string) bool {
 	return hostID != "" && leaf.Labels[v1alpha1.LabelHost] == hostID
 }

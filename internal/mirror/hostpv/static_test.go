@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// static is a PV of the host as an admin writes it.
+// static is a host PV as an admin creates it.
 func static(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,

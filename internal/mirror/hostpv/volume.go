@@ -127,10 +127,9 @@ func Name(leafName, clusterID string, collides bool) string {
 
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
-// LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's PV
-// that was recorded, or as a promise that was fulfilled with it. False for every PV that is not Xylem's, and for
-// one whose record, label and node affinity do not agree on the member, as somebody
-// has written it then.
+// LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's recorded PV, or
+// as a promise that it fulfills. It returns false for a PV that is not Xylem's, and for one whose
+// record, label and node affinity name different members, because somebody has changed it.
 func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	csi := host.Spec.CSI
 	switch {

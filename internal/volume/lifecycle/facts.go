@@ -64,9 +64,9 @@ var (
 	unguarded = fact{"no finalizer, or not Retain where the member retains", "", func(s *volume.Observed) bool { return s.Unguarded() }}
 )
 
-// Facts of host PVs that an admin created.
+// Facts of admins' host PVs.
 var (
-	importable = fact{"an admin's host PV asks for it, and may have it", "", func(s *volume.Observed) bool { return s.Importable() }}
+	importable = fact{"an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return s.Importable() }}
 	imports    = fact{"root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() }}
 	untaken    = fact{"an admin's host PV represents it, and it has no stamp of that, nor of a claim", "", func(s *volume.Observed) bool { return s.Untaken() }}
 	keptUnused = fact{"both policies are Delete, and no claim here had the volume, which the member had before", "", func(s *volume.Observed) bool { return s.KeptUnused() }}
@@ -109,7 +109,7 @@ var (
 	unheld     = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
 	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
 	mayBeKnown = fact{"the member retains it, or lets the host have it, or it may have been mirrored", "the member does not retain it, does not let the host have it, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
-	adoptable  = fact{"a claim asks for it and may have it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
+	adoptable  = fact{"a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
 	mayDelete  = fact{"it goes with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
 )
 
@@ -139,7 +139,7 @@ var (
 	slow    = fact{"the member's PV controller has not bound it again", "", func(s *volume.Observed) bool {
 		return s.Held() && s.Claim.Status.Phase == corev1.ClaimPending && s.Claim.Annotations[v1alpha1.AnnotationVolumeUID] != string(s.Leaf.UID)
 	}}
-	asked = fact{"a new claim asks for its volume", "", func(s *volume.Observed) bool { return s.AskedFor() }}
+	asked = fact{"a new claim requests its volume", "", func(s *volume.Observed) bool { return s.AskedFor() }}
 )
 
 // Facts of the root claim.

@@ -9,8 +9,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// While a claim may be bound to an admin's host PV that is being deleted, that keeps its finalizer,
-// whatever the cache of claims shows.
+// An admin's host PV that is being deleted keeps its finalizer as long as a claim may be bound to
+// it, whatever the cache of claims shows.
 func TestFinalizerOfImport(t *testing.T) {
 	tests := map[string]struct {
 		phase corev1.PersistentVolumePhase

@@ -32,7 +32,7 @@ const (
 	Free           Phase = "Free"
 	Orphaned       Phase = "Orphaned"
 	Adopting       Phase = "Adopting"
-	Importing      Phase = "Importing" // a volume that the member had before
+	Importing      Phase = "Importing" // an existing volume of the member
 	Withdrawing    Phase = "Withdrawing"
 	Mismatched     Phase = "Mismatched"
 	InUse          Phase = "InUse" // used by another claim in the member

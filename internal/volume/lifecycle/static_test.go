@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// asking is a PV of the host as an admin writes it for the leaf PV.
+// asking is a host PV with which an admin requests the leaf PV.
 func asking(name string) corev1.PersistentVolume {
 	pv := *hostPV.DeepCopy()
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, UID: types.UID(name)}
@@ -23,7 +23,7 @@ func asking(name string) corev1.PersistentVolume {
 	return pv
 }
 
-// wrongForImport says what a plan for a volume that admins' host PVs ask for must not be.
+// wrongForImport returns why a plan for a volume that admins' host PVs request is wrong, or "".
 func wrongForImport(s *volume.Observed, p Plan) string {
 	used := s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound && !s.Held() && s.Holder == nil
 	switch {
@@ -53,8 +53,8 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	return ""
 }
 
-// Every combination of what there can be of a volume that admins' host PVs ask for has a plan that
-// takes it from nobody.
+// For every combination of objects, the plan for a volume that admins' host PVs request takes it
+// from nobody.
 func TestEveryImport(t *testing.T) {
 	first, second, ending := asking("asks"), asking("asks-too"), asking("asks")
 	ending.DeletionTimestamp = &deleted
@@ -108,7 +108,7 @@ func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// boundObservation is what root_pvc observes of a claim that is bound to an admin's host PV.
+// boundObservation is root_pvc's observation of a claim that is bound to an admin's host PV.
 func boundObservation(s *volume.Observed, root, claim *corev1.PersistentVolumeClaim, leaf, host *corev1.PersistentVolume) *volume.Observed {
 	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, Imports: s.Imports, Taken: host, Root: root}
 	if claim != nil {

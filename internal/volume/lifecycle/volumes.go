@@ -15,7 +15,7 @@ var volumes = []section{
 		{phase: Mismatched, when: []fact{bound, not(held)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportTwins, until: "one of the two is gone"},
 		{phase: Mismatched, owner: RootPV, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportTwins, until: "one of the two is gone"},
 	}},
-	{title: "A host PV that an admin created asks for it, and is not recorded", when: []fact{not(mirrored)}, rows: []row{
+	{title: "An admin's host PV requests it, and is not recorded", when: []fact{not(mirrored)}, rows: []row{
 		{phase: Importing, when: []fact{importable}, step: Import, owner: LeafPV},
 		{phase: Importing, when: []fact{imports}, owner: RootPVC, reason: "AdoptionRefused, ConsentMissing", report: (*volume.Observed).ReportUnimportable, until: "the volume may be used, or the claim goes"},
 	}},
@@ -56,7 +56,7 @@ var volumes = []section{
 		{phase: Destroying, when: []fact{destroyed}, owner: RootPV, until: "the leaf PV is gone"},
 		{phase: Retained, owner: RootPV, until: "the host PV changes"},
 	}},
-	{title: "Its claim is gone, and a new claim of its name asks for it", when: []fact{not(hasRoot), hasClaim, not(claimDeleting), asked}, rows: slices.Concat([]row{
+	{title: "Its claim is gone, and a new claim with its name requests it", when: []fact{not(hasRoot), hasClaim, not(claimDeleting), asked}, rows: slices.Concat([]row{
 		{phase: Adopting, when: []fact{not(asks)}, owner: RootPVC, until: "that host PV is gone"},
 	}, adopting(), []row{
 		{phase: Adopting, step: AdoptClaim, owner: RootPVC},

@@ -224,7 +224,7 @@ func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 		return err
 	}
 	if namespace == nil {
-		return fmt.Errorf("namespace %s, whose claim asks for volume %s, is not in the cache yet", c.Root.Namespace, candidate.Name)
+		return fmt.Errorf("namespace %s, whose claim requests volume %s, is not in the cache yet", c.Root.Namespace, candidate.Name)
 	}
 	p.Asked, c.Observed.Tenant = candidate, namespace.UID
 	if o.Rivals != nil {

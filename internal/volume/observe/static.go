@@ -13,15 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Imports are the host PVs that an admin created for a leaf PV of this member, and that Xylem has
-// not recorded, by name.
+// Imports returns the admins' unrecorded host PVs for a leaf PV of this member, by name.
 func (o Observer) Imports(ctx context.Context, leaf string) ([]corev1.PersistentVolume, error) {
 	found, err := index.ImportsOf(ctx, o.Host, o.ClusterID, leaf)
 	slices.SortFunc(found, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	return found, err
 }
 
-// OfMissing is the observation of a leaf PV that is not there, for which an admin created host PVs.
+// OfMissing observes a leaf PV that does not exist but has host PVs of admins.
 func (o Observer) OfMissing(ctx context.Context, name string) (*volume.Observed, error) {
 	s := &volume.Observed{Member: o.Member, Rules: o.Rules, Name: name}
 	var err error
@@ -29,8 +28,8 @@ func (o Observer) OfMissing(ctx context.Context, name string) (*volume.Observed,
 	return s, err
 }
 
-// ofImport is the observation of the leaf PV that a host PV asks for, to which an admin created it,
-// and which a claim is bound to.
+// ofImport observes the leaf PV that an admin's host PV requests. A claim is bound to that host
+// PV.
 func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
 	if err != nil {
@@ -54,8 +53,8 @@ func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1
 	return s, o.observeImportClass(ctx, s)
 }
 
-// observeHolder looks up the leaf claim of ours that the leaf PV is bound to, and the root that the
-// leaf PV has the stamp of.
+// observeHolder finds our leaf claim to which the leaf PV is bound, and the root in the leaf PV's
+// stamp.
 func (o Observer) observeHolder(ctx context.Context, s *volume.Observed) error {
 	holder, origin, err := o.holder(ctx, s)
 	if err != nil {
@@ -70,7 +69,7 @@ func (o Observer) observeHolder(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// observeImportClass looks up the class in the host of the host PV that asks for the volume.
+// observeImportClass reads the host class of the host PV that requests the volume.
 func (o Observer) observeImportClass(ctx context.Context, s *volume.Observed) error {
 	asks := s.Import()
 	if asks == nil || asks.Spec.StorageClassName == "" {

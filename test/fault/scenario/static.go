@@ -14,11 +14,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// static are the scenarios of volumes that a member had before.
+// static are scenarios of the adoption of existing volumes.
 func static() []Scenario {
 	return []Scenario{
 		{
-			Name: "adopt", About: "an admin creates a PersistentVolume for a disk that the member had before, and a claim and a Pod use it",
+			Name: "adopt", About: "an admin creates a PersistentVolume for an existing disk of the member, and a claim and a Pod use it",
 			Setup:   do((*World).before),
 			Act:     do((*World).adopt),
 			Settled: do((*World).reused),
@@ -30,7 +30,7 @@ func static() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "adopt-delete", About: "an admin creates such a PersistentVolume, and deletes it once it has the disk, which is kept",
+			Name: "adopt-delete", About: "an admin creates such a PersistentVolume, and deletes it after the adoption; the disk is kept",
 			Setup: do((*World).before),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.ask(ctx); err != nil {
@@ -52,7 +52,7 @@ func static() []Scenario {
 	}
 }
 
-// orphan is a retained volume whose host PV an admin has deleted.
+// orphan creates a retained volume whose host PV an admin has deleted.
 func (w *World) orphan(ctx context.Context) error {
 	if err := w.released(ctx, rig.ClassRetained); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (w *World) orphan(ctx context.Context) error {
 	})
 }
 
-// before is a disk that the member has, as if Xylem had never been there, with the consent of the
-// member's admin.
+// before creates a disk in the member, independently of Xylem, with the consent of the member's
+// admin.
 func (w *World) before(ctx context.Context) error {
 	if err := w.orphan(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (w *World) before(ctx context.Context) error {
 	})
 }
 
-// ask creates the PV by which the host's admin asks for the disk.
+// ask creates the admin's host PV that requests the disk.
 func (w *World) ask(ctx context.Context) error {
 	id, err := w.Member(rig.One).ID(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *World) stamped(ctx context.Context) error {
 	return nil
 }
 
-// adopt asks for the disk, and uses it.
+// adopt requests the disk and uses it.
 func (w *World) adopt(ctx context.Context) error {
 	if err := w.ask(ctx); err != nil {
 		return err

@@ -591,7 +591,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	DescribeTable("let the account stamp what no claim has only if the member's admin lets its host have it",
+	DescribeTable("let the account stamp an unclaimed volume only with the consent of the member's admin",
 		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
 			pv := volume(unique("pv"))
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -630,10 +630,10 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("with consent, and retained after its claim", SpecTimeout(settle), corev1.VolumeReleased, consented, taken("Retain"), true),
 		Entry("without consent", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, taken("Retain"), false),
 		Entry("without consent, after its claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, taken("Retain"), false),
-		Entry("give the consent itself", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
+		Entry("without consent, which the account sets itself", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
 		Entry("with consent to another host", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, "another")(p) }, taken("Retain"), false),
 		Entry("with consent, while a claim has it", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
-		Entry("with consent, and without holding it", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, func(p *corev1.PersistentVolume) {
+		Entry("with consent, but without policy Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, func(p *corev1.PersistentVolume) {
 			taken("Delete")(p)
 			deleted(p)
 		}, false),
@@ -641,16 +641,16 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			taken("Retain")(p)
 			annotate(v1alpha1.AnnotationRoot, "default/data")(p)
 		}, false),
-		Entry("with consent, and note another policy", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Delete"), false),
-		Entry("with consent, and reserve it for its host PV", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, recording another policy", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Delete"), false),
+		Entry("with consent, reserving it for its host PV", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name, UID: "some-uid"}
 		}, true),
-		Entry("with consent, and let who comes first have it", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, leaving it to any claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name}
 		}, false),
-		Entry("with consent, and give it to a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, giving it to a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "data", UID: "some"}
 		}, false),
@@ -741,10 +741,10 @@ func newNamespaceOf(name, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 }
 
-// consented to someHost by the label alone.
+// consented sets only the label of someHost.
 func consented(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, someHost)(p) }
 
-// taken is stamped for a PersistentVolume of the host, and held.
+// taken sets the stamp of a host PV, and policy Retain.
 func taken(policy string) func(*corev1.PersistentVolume) {
 	return func(p *corev1.PersistentVolume) {
 		stamped(p)

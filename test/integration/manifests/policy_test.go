@@ -45,7 +45,7 @@ func volume(name string) *corev1.PersistentVolume {
 	}
 }
 
-// inCluster is the nodeAffinity of a volume of a member.
+// inCluster returns the nodeAffinity of a member's volume.
 func inCluster(id string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{id}}},
@@ -302,8 +302,8 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 	}, SpecTimeout(settle))
 })
 
-var _ = Describe("The policy on volumes that admins create", func() {
-	DescribeTable("wants their member in handle and nodeAffinity",
+var _ = Describe("The policy on PersistentVolumes that admins create", func() {
+	DescribeTable("requires their member in handle and nodeAffinity",
 		func(ctx SpecContext, change func(*corev1.PersistentVolume), complaint string) {
 			pv := volume(unique("static"))
 			change(pv)

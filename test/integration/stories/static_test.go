@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// disk is a volume that a member had before Xylem, with 1Gi.
+// disk is an existing volume of a member, with 1Gi.
 type disk struct {
 	member *harness.Cluster
 	// name and UID of its PV there; namespace of the claim that had it.
@@ -27,8 +27,8 @@ type disk struct {
 	uid             types.UID
 }
 
-// disk creates a volume in a member, as an admin there does: a claim of the member's own has it,
-// and gives it up.
+// disk creates a volume as an admin of the member does: a claim of the member's own gets it, and
+// is deleted.
 func (s *story) disk(ctx context.Context, member string, policy corev1.PersistentVolumeReclaimPolicy) *disk {
 	GinkgoHelper()
 	m := x.Member(member)
@@ -47,7 +47,7 @@ func (s *story) disk(ctx context.Context, member string, policy corev1.Persisten
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
 	patch(ctx, m, pv, `{"spec":{"claimRef":null}}`)
 	d.uid = until[corev1.PersistentVolume](ctx, own, m, d.name, phase(corev1.VolumeAvailable)).UID
-	// Not before: its provisioner would delete a Released one.
+	// Not earlier: the provisioner would delete a Released volume.
 	patch(ctx, m, pv, fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy))
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		Expect(client.IgnoreNotFound(m.API.Delete(ctx, pv))).To(Succeed())
@@ -56,13 +56,13 @@ func (s *story) disk(ctx context.Context, member string, policy corev1.Persisten
 	return d
 }
 
-// consent of the member's admin.
+// consent gives the consent of the member's admin.
 func (d *disk) consent(ctx context.Context) {
 	GinkgoHelper()
 	patch(ctx, d.member, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: d.name}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelHost, idOf(ctx, x.Host)))
 }
 
-// now is the member's PV.
+// now reads the member's PV.
 func (d *disk) now(ctx context.Context) *corev1.PersistentVolume {
 	GinkgoHelper()
 	var pv corev1.PersistentVolume
@@ -70,7 +70,7 @@ func (d *disk) now(ctx context.Context) *corev1.PersistentVolume {
 	return &pv
 }
 
-// asks is the PV by which the host's admin asks for the disk.
+// asks creates the admin's host PV that requests the disk.
 func (d *disk) asks(ctx context.Context, name string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	GinkgoHelper()
 	id := idOf(ctx, d.member)
@@ -96,7 +96,8 @@ func (d *disk) asks(ctx context.Context, name string, change ...func(*corev1.Per
 	return pv
 }
 
-// adopted waits until a PV of the host represents the disk, which is stamped and held.
+// taken waits until a host PV represents the disk, and the disk has the stamp and policy
+// Retain.
 func (s *story) taken(ctx context.Context, d *disk, name string) {
 	GinkgoHelper()
 	until[corev1.PersistentVolume](ctx, s, x.Host, name, And(
@@ -109,7 +110,7 @@ func (s *story) taken(ctx context.Context, d *disk, name string) {
 		phase(corev1.VolumeReleased)))
 }
 
-// uses waits until a claim's Pod runs on the disk, and nothing was provisioned.
+// uses waits until a claim's Pod runs on the disk, and verifies that nothing was provisioned.
 func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	GinkgoHelper()
 	s.running(ctx, pod, nodeOne)
@@ -121,7 +122,7 @@ func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	Expect(s.book(one, claim).Calls(ledger.CreateVolume)).To(BeZero())
 }
 
-// kept expects the disk as it was: there, and stamped by nobody.
+// untouched verifies that the disk is unchanged and has no stamp.
 func (d *disk) untouched(ctx context.Context) {
 	GinkgoHelper()
 	pv := d.now(ctx)
@@ -131,13 +132,13 @@ func (d *disk) untouched(ctx context.Context) {
 	Expect(ours(pv.Annotations)).To(BeEmpty())
 }
 
-// named makes a claim ask for a volume by its name.
+// named makes a claim request a volume by its name.
 func named(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
-var _ = Describe("A volume that a member had before", func() {
-	DescribeTable("is used as a static volume is in one cluster", func(ctx SpecContext, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
+var _ = Describe("An existing volume of a member", func() {
+	DescribeTable("can be used like a static volume of one cluster", func(ctx SpecContext, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		d.consent(ctx)
@@ -149,7 +150,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("being retained after its claim, and used again by another")
+		By("retaining it after its claim, and using it for another claim")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, name, phase(corev1.VolumeReleased))
@@ -169,10 +170,10 @@ var _ = Describe("A volume that a member had before", func() {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": name}}
 			}}
 		}, func(_ *story, pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": pv.Name} }),
-		Entry("by its class, and none in the host has that name", SpecTimeout(2*storyTime), func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
+		Entry("by its class, with no class of that name in the host", SpecTimeout(2*storyTime), func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
 	)
 
-	It("is not used without the consent of the member's admin, and the user reads how to get it (I4, I8)", func(ctx SpecContext) {
+	It("is not adopted without the consent of the member's admin, and the user sees how to get it (I4, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -193,7 +194,7 @@ var _ = Describe("A volume that a member had before", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", Not(tells("ConsentMissing")))
 	}, SpecTimeout(storyTime))
 
-	It("is not taken from a claim of the member that has it, or is to have it (I4)", func(ctx SpecContext) {
+	It("is not taken from a claim of the member that has it, or will get it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		d.consent(ctx)
@@ -205,18 +206,18 @@ var _ = Describe("A volume that a member had before", func() {
 		d.asks(ctx, name)
 		notedOn(ctx, "PersistentVolume", name, "AdoptionRefused", d.name, one, d.namespace+"/user")
 		s.claim(ctx, "data", ofClass(classRetained), named(name))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AdoptionRefused", d.namespace+"/user", "does not take it away"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AdoptionRefused", d.namespace+"/user", "does not take it from that claim"))
 		s.barrier(ctx, nodeOne)
 		d.untouched(ctx)
 		Expect(d.now(ctx).Status.Phase).To(Equal(corev1.VolumeBound))
 
-		By("that claim giving it up, and its policy being Retain")
+		By("deleting that claim, with policy Retain")
 		Expect(d.member.API.Delete(ctx, user)).To(Succeed())
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(storyTime))
 
-	It("has one volume in the host: of two that ask for it, none gets it, and of a second one, the first keeps it (I3)", func(ctx SpecContext) {
+	It("has one PersistentVolume in the host: of two that request it, neither gets it, and a later one does not replace the first (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		first, second := s.namespace+"-first", s.namespace+"-second"
@@ -237,7 +238,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.uses(ctx, d, "data", "app", first)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is not used by a volume of the host that does not agree with it", func(ctx SpecContext, change func(*corev1.PersistentVolume), parts ...string) {
+	DescribeTable("is not adopted by a PersistentVolume that does not match it", func(ctx SpecContext, change func(*corev1.PersistentVolume), parts ...string) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		d.consent(ctx)
@@ -261,7 +262,7 @@ var _ = Describe("A volume that a member had before", func() {
 		Entry("the name of another volume", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
 	)
 
-	It("of a cluster that is not registered is reported, on the Pod that waits for it as well", func(ctx SpecContext) {
+	It("is reported if its cluster is not registered, also on the waiting Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -275,7 +276,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.noted(ctx, "Pod", "app", "VolumesApart", "no-such-id")
 	}, SpecTimeout(storyTime))
 
-	It("stays if the admin deletes the volume of the host: untouched before, reported as an orphan after, and may be used again (I1, I2)", func(ctx SpecContext) {
+	It("stays if the admin deletes the host's PersistentVolume: unchanged before the adoption, reported as an orphan afterwards, and usable again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		name := s.namespace + "-static"
@@ -306,7 +307,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	DescribeTable("is destroyed only if both sides say Delete (I2)", func(ctx SpecContext, host, leaf corev1.PersistentVolumeReclaimPolicy, destroyed bool) {
+	DescribeTable("is destroyed only if both policies are Delete (I2)", func(ctx SpecContext, host, leaf corev1.PersistentVolumeReclaimPolicy, destroyed bool) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, leaf)
 		d.consent(ctx)
@@ -336,7 +337,7 @@ var _ = Describe("A volume that a member had before", func() {
 		Entry("the member alone", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, false),
 	)
 
-	It("is used though the manager is killed after each of its writes (I6)", Serial, func(ctx SpecContext) {
+	It("is adopted although the manager is killed after each of its writes (I6)", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -355,7 +356,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is used again after the host was restored from before it was recorded (I2)", Serial, func(ctx SpecContext) {
+	It("is adopted again after the host was restored to before the adoption (I2)", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		d.consent(ctx)
@@ -368,7 +369,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("the host losing claim and Pod, and having the volume as the admin created it")
+		By("restoring the host: claim and Pod are gone, and the PersistentVolume is as the admin created it")
 		s.forget(ctx, name)
 		d.asks(ctx, name, deletes)
 		rewind(ctx)
@@ -379,7 +380,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted by one command with both kubeconfigs, which shows first what it would do", func(ctx SpecContext) {
+	It("is adopted by one command with both kubeconfigs, which first shows what it would do", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -394,13 +395,13 @@ var _ = Describe("A volume that a member had before", func() {
 			d.untouched(ctx)
 			gone[corev1.PersistentVolume](ctx, s, x.Host, name)
 		}
-		By("saying what is wrong")
+		By("reporting errors")
 		for complaint, args := range map[string][]string{
-			"leads to another cluster":        {"--member-kubeconfig", x.Fleet.Member(two).KubeconfigPath()},
-			"--member-kubeconfig is missing":  nil,
-			"the volume's StorageClass":       {"--member-kubeconfig", kubeconfig, "--class", classParameter},
-			"--policy=Recycle is unknown":     {"--member-kubeconfig", kubeconfig, "--policy", "Recycle"},
-			"is no claim: use NAMESPACE/NAME": {"--member-kubeconfig", kubeconfig, "--claim", "data"},
+			"points to cluster":              {"--member-kubeconfig", x.Fleet.Member(two).KubeconfigPath()},
+			"--member-kubeconfig is missing": nil,
+			"the volume's StorageClass":      {"--member-kubeconfig", kubeconfig, "--class", classParameter},
+			"--policy=Recycle is unknown":    {"--member-kubeconfig", kubeconfig, "--policy", "Recycle"},
+			"is invalid: use NAMESPACE/NAME": {"--member-kubeconfig", kubeconfig, "--claim", "data"},
 		} {
 			_, complaints, code := adopt(args...)
 			Expect(code).To(Equal(1))
@@ -417,7 +418,7 @@ var _ = Describe("A volume that a member had before", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("running it again, which changes nothing, and for another name, which is refused")
+		By("running it again, which changes nothing, and with another name, which is rejected")
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig)
 		Expect(code).To(BeZero(), complaints)
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig, "--name", name+"-2")

@@ -48,8 +48,8 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 		return c.promised(m)
 	}
 	if _, asks := hostpv.ImportOfIn(c.Volume, m.ClusterID); asks {
-		return refuse(v1alpha1.ReasonAdoptionRefused, "claim %q is bound to PersistentVolume %q, which asks for a volume that member %q has already, and has not got it. "+
-			"This Pod waits. See what the claim's condition %s and the events of the PersistentVolume say", c.Name, c.Volume.Name, m.Registration, v1alpha1.ClaimPlaced).Problem
+		return refuse(v1alpha1.ReasonAdoptionRefused, "claim %q is bound to PersistentVolume %q, which has not adopted its volume in member %q yet. "+
+			"Check the claim's condition %s and the events of the PersistentVolume", c.Name, c.Volume.Name, m.Registration, v1alpha1.ClaimPlaced).Problem
 	}
 	cluster, _, _, ours := hostpv.LeafOf(c.Volume)
 	switch {
