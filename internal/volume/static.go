@@ -146,7 +146,7 @@ func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
 	var wrong []string
 	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the volume has %s, but the PersistentVolume %s", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("the volume has %s, but the PersistentVolume declares %s", has.String(), want.String()))
 	}
 	for _, mode := range host.Spec.AccessModes {
 		if !slices.Contains(s.Leaf.Spec.AccessModes, mode) {

@@ -114,7 +114,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		annotate(v1alpha1.AnnotationPlacedIn, "x")(probe)
 		Eventually(ctx, func(ctx context.Context) error {
 			return tenant.Create(ctx, probe.DeepCopy(), client.DryRunAll)
-		}).Should(MatchError(ContainSubstring("written by Xylem alone")))
+		}).Should(MatchError(ContainSubstring("only Xylem may write")))
 
 		stamped = map[string]client.Object{
 			"claim": claim(namespace), "volume": volume(unique("stamped")),
@@ -157,7 +157,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 				next.SetName("new")
 				err := tenant.Create(ctx, next, client.DryRunAll)
 				Expect(err).To(MatchError(And(
-					ContainSubstring("written by Xylem alone"),
+					ContainSubstring("only Xylem may write"),
 					Or(ContainSubstring(v1alpha1.AnnotationRootUID), ContainSubstring(v1alpha1.LabelHost)))))
 			}
 		}
@@ -194,13 +194,13 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			} {
 				for _, status := range []bool{false, true} {
 					err := changed(ctx, tenant, status, fresh(ctx, kind), change)
-					Expect(err).To(MatchError(ContainSubstring("written by Xylem alone")), "%s on a %s, status: %t", what, kind, status)
+					Expect(err).To(MatchError(ContainSubstring("only Xylem may write")), "%s on a %s, status: %t", what, kind, status)
 				}
 			}
 			Expect(changed(ctx, tenant, false, fresh(ctx, kind), func(o client.Object) {
 				o.SetAnnotations(nil)
 				o.SetLabels(nil)
-			})).To(MatchError(ContainSubstring("written by Xylem alone")), "removing all of a %s", kind)
+			})).To(MatchError(ContainSubstring("only Xylem may write")), "removing all of a %s", kind)
 		}
 	}, SpecTimeout(settle))
 
@@ -228,7 +228,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		Expect(changed(ctx, admin, false, fresh(ctx, "volume"), annotate(v1alpha1.AnnotationAbandon, ""))).To(Succeed())
 		for _, kind := range []string{"claim", "pod", "node"} {
 			Expect(changed(ctx, admin, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationAbandon, "true"))).
-				To(MatchError(ContainSubstring("written by Xylem alone")), kind)
+				To(MatchError(ContainSubstring("only Xylem may write")), kind)
 		}
 	}, SpecTimeout(settle))
 

@@ -152,8 +152,8 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 
 	It("let only Xylem record where a snapshot is, and an admin abandon one", func(ctx SpecContext) {
 		content := made(ctx, admin, hostContent())
-		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationPlacedIn, "member")), mayNot, "written by Xylem alone")
-		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AttributeHandle, "stolen")), mayNot, "written by Xylem alone")
+		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationPlacedIn, "member")), mayNot, "only Xylem may write")
+		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AttributeHandle, "stolen")), mayNot, "only Xylem may write")
 		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationAbandon, "true")), may, "")
 	}, SpecTimeout(settle))
 
