@@ -191,10 +191,10 @@ const (
 const (
 	// ReasonVolumeMirrored: the member has provisioned the volume. To do: nothing.
 	ReasonVolumeMirrored = "VolumeMirrored"
-	// ReasonVolumeMadeAnew: the host's PersistentVolume was deleted. Xylem created it again
+	// ReasonVolumeRecreated: the host's PersistentVolume was deleted. Xylem created it again
 	// for the member's volume, with policy Retain. To do: set policy Delete if the data
 	// should be deleted with the claim.
-	ReasonVolumeMadeAnew = "VolumeMadeAnew"
+	ReasonVolumeRecreated = "VolumeRecreated"
 	// ReasonVolumeAdopted: the claim has the volume of an earlier claim of its name; or, on a
 	// PersistentVolume that an admin created, Xylem gives it the member's volume that its
 	// handle names. To do: nothing.

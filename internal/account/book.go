@@ -53,23 +53,23 @@ type Book struct {
 	mu      sync.Mutex
 	orphans map[string]Orphans
 	// snapshots without a content in the host: Volume of an Orphan is the leaf content.
-	snapshots map[string]Orphans
-	stuck     map[string]Stuck
-	suspects  map[string]*suspects
-	explain   map[string]Explainer
-	waker     route.Waker
-	found     route.Waker   // of those whose orphans are others than before
-	changed   chan struct{} // holds a token if anything has
+	snapshots  map[string]Orphans
+	stuck      map[string]Stuck
+	candidates map[string]*candidates
+	explain    map[string]Explainer
+	waker      route.Waker
+	found      route.Waker   // of those whose orphans are others than before
+	changed    chan struct{} // holds a token if anything has
 }
 
-// suspects are the volumes of a member that its cache shows without a root: the candidates.
-type suspects struct {
+// candidates are the volumes of a member that its cache shows without a root.
+type candidates struct {
 	names map[string]struct{}
 	gone  map[string]struct{} // since the current account began; otherwise nil
 	woken chan struct{}       // holds a token after a change
 }
 
-func (s *suspects) wake() {
+func (s *candidates) wake() {
 	select {
 	case s.woken <- struct{}{}:
 	default:
@@ -80,7 +80,7 @@ func (s *suspects) wake() {
 func NewBook() *Book {
 	return &Book{
 		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, stuck: map[string]Stuck{},
-		suspects: map[string]*suspects{}, explain: map[string]Explainer{},
+		candidates: map[string]*candidates{}, explain: map[string]Explainer{},
 		changed: make(chan struct{}, 1),
 	}
 }
@@ -118,7 +118,7 @@ func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []
 func (b *Book) Looking(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.suspectsOf(registration).gone = map[string]struct{}{}
+	b.candidatesOf(registration).gone = map[string]struct{}{}
 }
 
 // Found records a complete account of a member. A new orphan, or a volume that was deleted
@@ -127,7 +127,7 @@ func (b *Book) Found(registration string, found []Orphan) {
 	b.change(registration, func(o *Orphans) { *o = Orphans{Known: true, Found: found} })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.suspectsOf(registration)
+	s := b.candidatesOf(registration)
 	if slices.ContainsFunc(found, func(o Orphan) bool { _, gone := s.gone[o.Volume]; return gone }) {
 		s.wake()
 	}
@@ -194,11 +194,11 @@ func (b *Book) changeSnapshots(registration string, change func(*Orphans)) {
 	}
 }
 
-// Suspicious has a member accounted for again soon: something may have no root.
-func (b *Book) Suspicious(registration string) {
+// RequestAccount requests another account of a member soon, because an object may have no root.
+func (b *Book) RequestAccount(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.suspectsOf(registration).wake()
+	b.candidatesOf(registration).wake()
 }
 
 // Forget a member that is no longer registered.
@@ -208,7 +208,7 @@ func (b *Book) Forget(registration string) {
 	delete(b.orphans, registration)
 	delete(b.snapshots, registration)
 	delete(b.stuck, registration)
-	delete(b.suspects, registration)
+	delete(b.candidates, registration)
 	forgetMetrics(registration)
 	b.mu.Unlock()
 	if len(found) > 0 {
@@ -216,16 +216,16 @@ func (b *Book) Forget(registration string) {
 	}
 }
 
-// Suspect records whether a member's cache shows a volume without a root. A new candidate
+// SetCandidate records whether a member's cache shows a volume without a root. A new candidate
 // triggers an account. A volume that has a root counts as gone.
-func (b *Book) Suspect(registration, volume string, is bool) {
+func (b *Book) SetCandidate(registration, volume string, is bool) {
 	if !is {
 		b.Gone(registration, volume)
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.suspectsOf(registration)
+	s := b.candidatesOf(registration)
 	if _, was := s.names[volume]; !was {
 		s.names[volume] = struct{}{}
 		s.wake()
@@ -237,7 +237,7 @@ func (b *Book) Suspect(registration, volume string, is bool) {
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.suspectsOf(registration)
+	s := b.candidatesOf(registration)
 	_, suspected := s.names[volume]
 	found := slices.ContainsFunc(b.orphans[registration].Found, func(o Orphan) bool { return o.Volume == volume })
 	delete(s.names, volume)
@@ -254,15 +254,15 @@ func (b *Book) Gone(registration, volume string) {
 func (b *Book) Suspicions(registration string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.suspects, registration)
-	return b.suspectsOf(registration).woken
+	delete(b.candidates, registration)
+	return b.candidatesOf(registration).woken
 }
 
-func (b *Book) suspectsOf(registration string) *suspects {
-	s := b.suspects[registration]
+func (b *Book) candidatesOf(registration string) *candidates {
+	s := b.candidates[registration]
 	if s == nil {
-		s = &suspects{names: map[string]struct{}{}, woken: make(chan struct{}, 1)}
-		b.suspects[registration] = s
+		s = &candidates{names: map[string]struct{}{}, woken: make(chan struct{}, 1)}
+		b.candidates[registration] = s
 	}
 	return s
 }

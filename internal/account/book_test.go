@@ -21,14 +21,14 @@ func TestSuspicions(t *testing.T) {
 		want    bool
 	}{
 		"nothing":                         {func(*Book) {}, false},
-		"suspected":                       {func(b *Book) { b.Suspect(member, volume, true) }, true},
-		"not suspected":                   {func(b *Book) { b.Suspect(member, volume, false) }, false},
+		"suspected":                       {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
+		"not suspected":                   {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
 		"gone":                            {func(b *Book) { b.Gone(member, volume) }, false},
 		"found":                           {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
 		"found, and gone":                 {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
 		"gone, and found":                 {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, and it has a root by now": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Suspect(member, volume, false) }, true},
-		"it has a root, and is found":     {func(b *Book) { b.Looking(member); b.Suspect(member, volume, false); b.Found(member, found) }, true},
+		"found, and it has a root by now": {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
+		"it has a root, and is found":     {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
 		"gone before it all":              {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
 		"another one is gone":             {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
 		"of another member":               {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
@@ -53,10 +53,10 @@ func TestSuspicions(t *testing.T) {
 }
 
 // A candidate that is gone is examined once, not at every later event.
-func TestGoneIsNoSuspect(t *testing.T) {
+func TestGoneIsNoCandidate(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
-	book.Suspect("cluster38", "pvc-1", true)
+	book.SetCandidate("cluster38", "pvc-1", true)
 	<-woken
 	book.Gone("cluster38", "pvc-1")
 	<-woken

@@ -20,16 +20,16 @@ const underWay = 16384
 type Passages struct {
 	clock clock.PassiveClock
 
-	mu    sync.Mutex
-	begun *lru.Cache // UID of the root -> *passage
+	mu      sync.Mutex
+	started *lru.Cache // UID of the root -> *passage
 }
 
 // passage has the times of one claim. A zero time has not come yet.
-type passage struct{ begun, leafBound, hostBound time.Time }
+type passage struct{ started, leafBound, hostBound time.Time }
 
 // NewPassages creates a Passages with the given clock.
 func NewPassages(c clock.PassiveClock) *Passages {
-	return &Passages{clock: c, begun: lru.New(underWay)}
+	return &Passages{clock: c, started: lru.New(underWay)}
 }
 
 // Expect creates a member's series before its first passage.
@@ -42,14 +42,14 @@ func (p *Passages) Expect(registration string) {
 func (p *Passages) Begin(root types.UID, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun.Add(root, &passage{begun: at})
+	p.started.Add(root, &passage{started: at})
 }
 
 // Withdraw drops a claim that was withdrawn from its member.
 func (p *Passages) Withdraw(root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun.Remove(root)
+	p.started.Remove(root)
 }
 
 // LeafBound records that the leaf claim of a root was observed to be bound.
@@ -61,7 +61,7 @@ func (p *Passages) LeafBound(registration string, root types.UID) {
 		return
 	}
 	at.leafBound = now
-	leafBoundSeconds.WithLabelValues(registration).Observe(now.Sub(at.begun).Seconds())
+	leafBoundSeconds.WithLabelValues(registration).Observe(now.Sub(at.started).Seconds())
 	if !at.hostBound.IsZero() {
 		p.end(registration, root, 0)
 	}
@@ -85,11 +85,11 @@ func (p *Passages) HostBound(registration string, root types.UID) {
 
 func (p *Passages) end(registration string, root types.UID, took time.Duration) {
 	hostBoundSeconds.WithLabelValues(registration).Observe(took.Seconds())
-	p.begun.Remove(root)
+	p.started.Remove(root)
 }
 
 func (p *Passages) of(root types.UID) *passage {
-	value, _ := p.begun.Get(root)
+	value, _ := p.started.Get(root)
 	at, _ := value.(*passage)
 	return at
 }

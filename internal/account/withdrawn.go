@@ -59,7 +59,7 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, no
 		delete(claims, oldest[0])
 		oldest = oldest[1:]
 	}
-	text, err := fitting(claims, oldest, mirror.RecordRoom(record.Annotations, v1alpha1.AnnotationWithdrawn))
+	text, err := fitting(claims, oldest, mirror.RecordSpace(record.Annotations, v1alpha1.AnnotationWithdrawn))
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +74,13 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, no
 // fitting encodes the claims in at most room bytes. It first drops the names of the oldest,
 // because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops the
 // oldest claims.
-func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, room int) ([]byte, error) {
+func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {
 			return nil, fmt.Errorf("write down the withdrawn claims: %w", err)
 		}
-		excess := len(text) - room
+		excess := len(text) - limit
 		if excess <= 0 || len(oldest) == 0 {
 			return text, nil
 		}

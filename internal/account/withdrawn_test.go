@@ -48,8 +48,8 @@ func TestWithdrawn(t *testing.T) {
 	if _, err := WithdrawnClaims(full); err == nil {
 		t.Error("a record that does not parse is no empty record")
 	}
-	if anew, err := WithWithdrawn(full, "newest", root, now); err != nil || anew.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
-		t.Errorf("begun anew: %v, %v", anew.Annotations, err)
+	if recreated, err := WithWithdrawn(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
+		t.Errorf("started again: %v, %v", recreated.Annotations, err)
 	}
 }
 

@@ -35,8 +35,8 @@ const (
 	interval = time.Second
 	// patience is how long a claim waits before Xylem reports it. tellings is the maximum number
 	// of reports at a time, because they are writes to the host as well.
-	patience = 30 * time.Second
-	tellings = 5
+	patience      = 30 * time.Second
+	reportsAtOnce = 5
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -138,10 +138,10 @@ func (g *Gate) count(member string) (own, all int) {
 	return len(g.underWay[member]), all
 }
 
-// room returns how many more claims of a member may be in progress: the part of the limit that
+// capacity returns how many more claims of a member may be in progress: the part of the limit that
 // others leave, but at least its share among the members that have any. So a member whose
 // volumes cannot be bound delays no other member's claims (I7).
-func (g *Gate) room(member string) int {
+func (g *Gate) capacity(member string) int {
 	own, all := g.count(member)
 	members := len(g.underWay)
 	if own == 0 {
@@ -183,9 +183,9 @@ func (g *Gate) close(member string, l *lane) {
 type Turn struct {
 	// Come: the claim may be placed now. Otherwise, it is enqueued when it may.
 	Come bool
-	// Tell: report now that the claim waits. Volumes is the number of volumes in progress of all
+	// Report: report now that the claim waits. Volumes is the number of volumes in progress of all
 	// members, and Claims the number of waiting claims of its own member.
-	Tell            bool
+	Report          bool
 	Volumes, Claims int
 }
 
@@ -200,14 +200,14 @@ func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 	}
 	key := client.ObjectKeyFromObject(claim)
 	if w, waits := l.line.claims[key]; waits && w.uid == claim.UID {
-		if !w.tell {
+		if !w.report {
 			return Turn{}
 		}
-		w.tell = false
+		w.report = false
 		_, all := g.count(member)
-		return Turn{Tell: true, Volumes: all, Claims: l.line.len()}
+		return Turn{Report: true, Volumes: all, Claims: l.line.len()}
 	}
-	if l.line.len() == 0 && g.room(member) > 0 {
+	if l.line.len() == 0 && g.capacity(member) > 0 {
 		g.letThrough(member, claim.UID, making)
 		return Turn{Come: true}
 	}
@@ -247,7 +247,7 @@ func (g *Gate) step() {
 		if l.line.len() == 0 {
 			continue
 		}
-		for range g.room(member) {
+		for range g.capacity(member) {
 			w := l.line.next()
 			if w == nil {
 				break
@@ -257,22 +257,22 @@ func (g *Gate) step() {
 		}
 		l.show()
 	}
-	g.tell(g.clock.Now())
+	g.reportWaits(g.clock.Now())
 }
 
-// tell enqueues a few of the waiting claims, so that their controller reports the wait. In each
+// reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In each
 // namespace, those that will wait longest come first.
-func (g *Gate) tell(now time.Time) {
-	told := 0
+func (g *Gate) reportWaits(now time.Time) {
+	reported := 0
 	for _, l := range g.lanes {
 		for w := range l.line.longest() {
-			if w.told || now.Sub(w.since) < patience {
+			if w.reported || now.Sub(w.since) < patience {
 				continue
 			}
-			if told++; told > tellings {
+			if reported++; reported > reportsAtOnce {
 				return
 			}
-			w.told, w.tell = true, true
+			w.reported, w.report = true, true
 			l.wake(w)
 		}
 	}

@@ -316,7 +316,7 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestCapacity(t *testing.T) {
 	for name, tc := range map[string]struct {
 		waiting map[string]int
 		want    int
@@ -332,7 +332,7 @@ func TestRoom(t *testing.T) {
 		for member, n := range tc.waiting {
 			r.volumesOf(member, n)
 		}
-		if got := r.room(here); got != tc.want {
+		if got := r.capacity(here); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
@@ -340,7 +340,7 @@ func TestRoom(t *testing.T) {
 	for i := range 2 * limit {
 		r.volumesOf(fmt.Sprint(i), 1)
 	}
-	if r.room(here) != 1 {
+	if r.capacity(here) != 1 {
 		t.Error("one of many members has no share at all")
 	}
 }
@@ -352,12 +352,12 @@ func TestLeavingUnblocksOthers(t *testing.T) {
 	r.held(gone, stays)
 	r.Leave(here, client.ObjectKeyFromObject(gone))
 	r.Leave(there, client.ObjectKeyFromObject(stays)) // of another member
-	anew := stays.DeepCopy()
-	anew.UID = "another"
-	r.held(anew)
+	recreated := stays.DeepCopy()
+	recreated.UID = "another"
+	r.held(recreated)
 	r.bind(waiting[:1]...)
 	equal(t, "let through", r.pass(), "team/stays")
-	if !r.Enter(here, anew).Come {
+	if !r.Enter(here, recreated).Come {
 		t.Error("who was let through is held back")
 	}
 	r.held(stays) // the earlier object, with another UID
@@ -384,32 +384,32 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 func TestLongWaitsAreReported(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit + 1)
-	const n = tellings + 2
+	const n = reportsAtOnce + 2
 	for i := range n {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
 	if r.clock.Step(patience - 2*interval); len(r.pass()) > 0 {
 		t.Error("told too early")
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for range 3 {
 		for _, name := range r.pass() {
-			told[name] = true
+			reported[name] = true
 			i := name[len("team/"):]
 			turn := r.Enter(here, claim("team", i))
-			if turn.Come || !turn.Tell || turn.Volumes != limit+1 || turn.Claims != n {
+			if turn.Come || !turn.Report || turn.Volumes != limit+1 || turn.Claims != n {
 				t.Errorf("%s is told %+v", name, turn)
 			}
-			if r.Enter(here, claim("team", i)).Tell {
+			if r.Enter(here, claim("team", i)).Report {
 				t.Errorf("%s is told twice", name)
 			}
 		}
-		if len(told) == tellings && told["team/0"] {
+		if len(reported) == reportsAtOnce && reported["team/0"] {
 			t.Error("those whose turn is next are told first")
 		}
 	}
-	if len(told) != n {
-		t.Errorf("%d of %d are told", len(told), n)
+	if len(reported) != n {
+		t.Errorf("%d of %d are reported", len(reported), n)
 	}
 }
 

@@ -13,8 +13,8 @@ type waiter struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
-	// told: the claim was selected for a report. tell: the report is due.
-	told, tell bool
+	// reported: the claim was selected for a report. report: the report is due.
+	reported, report bool
 }
 
 // line is a queue of claims. Namespaces take turns, and the claims of one namespace are in

@@ -32,7 +32,7 @@ func TestNext(t *testing.T) {
 	ending := []corev1.Pod{pod("web-1", corev1.PodRunning, true), pod("done", corev1.PodSucceeded, false), pod("broken", corev1.PodFailed, false)}
 	claim := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
 	held := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", Finalizers: []string{v1alpha1.FinalizerLeafVolume}}}}
-	letGo := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}}
+	released := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}}
 	const retain, drain = v1alpha1.DeregistrationRetain, v1alpha1.DeregistrationDrain
 
 	for name, tc := range map[string]struct {
@@ -60,17 +60,17 @@ func TestNext(t *testing.T) {
 		"a promise without a disk, and the member is away (I1)":             {leaving{node: true, promises: held}, waitForMember},
 		"a promise without a disk, the member is away, forced":              {leaving{forced: true, node: true, promises: held}, withdrawClaims},
 		"Pods first, claims then":                                           {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
-		"Retain: bound claims stay, their volumes are let go of":            {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Retain: bound claims stay, their volumes are released":             {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"Retain, and the member is away: nothing there is needed":           {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"no policy is Retain":                                               {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"Drain: bound claims are waited for (I2)":                           {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
 		"Drain: volumes without claims are waited for (I1)":                 {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
 		"Drain, and the member is away (I1)":                                {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
-		"Drain, the member is away, forced: volumes are let go of, not destroyed (I2)": {
+		"Drain, the member is away, forced: volumes are released, not destroyed (I2)": {
 			leaving{policy: drain, forced: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain, all is gone":                {leaving{connected: true, policy: drain, node: true}, waitForNode},
-		"volumes are let go of, node there": {leaving{policy: retain, node: true, bound: claim, volumes: letGo}, waitForNode},
-		"volumes are let go of, node gone":  {leaving{policy: retain, bound: claim, volumes: letGo}, finish},
+		"Drain, all is gone":                     {leaving{connected: true, policy: drain, node: true}, waitForNode},
+		"volumes are released, the node exists":  {leaving{policy: retain, node: true, bound: claim, volumes: released}, waitForNode},
+		"volumes are released, the node is gone": {leaving{policy: retain, bound: claim, volumes: released}, finish},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.leaving.next(); got != tc.want {

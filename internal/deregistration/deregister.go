@@ -309,7 +309,7 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	if err != nil {
 		return err
 	}
-	l.node = node != nil && nodes.StandsFor(node, cr.Status.ClusterID)
+	l.node = node != nil && nodes.Represents(node, cr.Status.ClusterID)
 	if l.node || node == nil { // one that was deleted still has its Pods
 		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
 		if err != nil {
@@ -516,7 +516,7 @@ func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegis
 // force says and records what is released because an admin insists, without the
 // member having been reached; before it is done.
 func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
-	err := r.Records.LetGo(ctx, r.writer(cr), cr.Status.ClusterID,
+	err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
 		fmt.Sprintf("registration %q: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
 	if err == nil {
 		r.eventForced(cr, about, what)

@@ -11,7 +11,7 @@ import (
 
 // A member chooses its responses, but must not choose label values of a metric.
 func TestResultOf(t *testing.T) {
-	saying := func(reason string) error {
+	refusedAs := func(reason string) error {
 		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})
 	}
 	for name, tt := range map[string]struct {
@@ -19,10 +19,10 @@ func TestResultOf(t *testing.T) {
 		want string
 	}{
 		"none":                {nil, "ok"},
-		"a reason":            {saying("Conflict"), "Conflict"},
-		"one that is made up": {saying("x7f3"), "error"},
-		"not even a string":   {saying("\xff"), "error"},
-		"no reason":           {saying(""), "error"},
+		"a reason":            {refusedAs("Conflict"), "Conflict"},
+		"one that is made up": {refusedAs("x7f3"), "error"},
+		"not even a string":   {refusedAs("\xff"), "error"},
+		"no reason":           {refusedAs(""), "error"},
 		"no API error":        {errors.New("cut"), "error"},
 	} {
 		t.Run(name, func(t *testing.T) {

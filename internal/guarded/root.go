@@ -115,7 +115,7 @@ func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.Persis
 			return err
 		}
 	}
-	return r.Patch(ctx, by, promise, hostpv.LetGo(promise, claim, clusterID))
+	return r.Patch(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID))
 }
 
 // Delete deletes a host PV, or another object of Xylem's, if it is unchanged since it was read.

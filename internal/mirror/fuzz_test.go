@@ -130,7 +130,7 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 		t.Errorf("claims (-root +leaf):\n%s", diff)
 	}
 	debugged := leaf
-	for _, name := range podspec.LacksDebug(root, leaf) {
+	for _, name := range podspec.MissingDebugContainers(root, leaf) {
 		if debugged, err = podspec.ApplyDebug(root, debugged, name, func(*corev1.Pod) {}); err != nil {
 			root = root.DeepCopy()
 			root.Spec.EphemeralContainers, debugged = nil, leaf
@@ -140,7 +140,7 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	if diff := cmp.Diff(refs.Of(root), refs.Of(debugged)); diff != "" {
 		t.Errorf("references (-root +leaf):\n%s", diff)
 	}
-	if lacks := podspec.LacksDebug(root, debugged); len(lacks) > 0 {
+	if lacks := podspec.MissingDebugContainers(root, debugged); len(lacks) > 0 {
 		t.Errorf("ephemeral containers are lacking still: %v", lacks)
 	}
 	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {

@@ -16,9 +16,9 @@ func recordPart(annotation string) int {
 	return 96 << 10
 }
 
-// RecordRoom returns the maximum size, in bytes, of an annotation in a member's record, so that
+// RecordSpace returns the maximum size, in bytes, of an annotation in a member's record, so that
 // the record can always be written. Pure.
-func RecordRoom(annotations map[string]string, annotation string) int {
+func RecordSpace(annotations map[string]string, annotation string) int {
 	others := len(annotation)
 	for key, value := range annotations {
 		if key != annotation {

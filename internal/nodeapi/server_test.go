@@ -254,7 +254,7 @@ func (w *world) get(t *testing.T, who, path string) (int, string) {
 }
 
 // stream requests exec and returns the connection after the response header.
-func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, told) {
+func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, upgradeResponse) {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", w.address) //nolint:gosec // self-signed
 	if err != nil {
@@ -271,11 +271,11 @@ func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, reader, told{response.StatusCode, content}
+	return conn, reader, upgradeResponse{response.StatusCode, content}
 }
 
-// told is the response to an upgrade request.
-type told struct {
+// upgradeResponse is the response to an upgrade request.
+type upgradeResponse struct {
 	code    int
 	content string
 }
@@ -523,12 +523,12 @@ func TestMembersAnswers(t *testing.T) {
 
 // The endpoint serves a member's usage figures for pushed Pods only, in a kubelet's format.
 func TestResources(t *testing.T) {
-	begun := time.Now().Truncate(time.Second)
+	start := time.Now().Truncate(time.Second)
 	var at atomic.Int64
 	serves := func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"shop","name":"web-0"},"timestamp":%q,"containers":[{"name":"app","usage":{"cpu":"500m","memory":"1Mi"}},{"name":"injected","usage":{"cpu":"9","memory":"9"}}]},`+
 			`{"metadata":{"namespace":"kube-system","name":"dns"},"timestamp":%[1]q,"containers":[{"name":"app","usage":{"cpu":"9","memory":"9"}}]}]}`,
-			begun.Add(time.Duration(at.Load())*time.Second).Format(time.RFC3339))
+			start.Add(time.Duration(at.Load())*time.Second).Format(time.RFC3339))
 	}
 	hangs := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[`)
@@ -545,7 +545,7 @@ func TestResources(t *testing.T) {
 		}
 		at.Store(10)
 		code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one")
-		want := fmt.Sprintf(`container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-0"} 5.000001 %d`, begun.Add(10*time.Second).UnixMilli())
+		want := fmt.Sprintf(`container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-0"} 5.000001 %d`, start.Add(10*time.Second).UnixMilli())
 		if code != http.StatusOK || !strings.Contains(content, want) {
 			t.Errorf("%d %s, want %s", code, content, want)
 		}

@@ -16,15 +16,15 @@ func IsVirtual(node *corev1.Node) bool {
 		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 }
 
-// StandsFor reports whether a Node is the virtual node of the member with the given cluster ID.
-func StandsFor(node *corev1.Node, clusterID string) bool {
+// Represents reports whether a Node is the virtual node of the member with the given cluster ID.
+func Represents(node *corev1.Node, clusterID string) bool {
 	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID
 }
 
 // Taken reports whether another Node uses the name of a member's node: a real one, or one that
 // represents another cluster. Xylem never changes such a Node (I4). It returns false for nil.
 func Taken(node *corev1.Node, clusterID string) bool {
-	return node != nil && !StandsFor(node, clusterID)
+	return node != nil && !Represents(node, clusterID)
 }
 
 // TakenBy describes the conflict and its solution, for a condition or an event.

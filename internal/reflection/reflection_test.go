@@ -32,9 +32,9 @@ func registration(n int, change ...func(*v1alpha1.ClusterRegistration)) v1alpha1
 	return cr
 }
 
-func off(cr *v1alpha1.ClusterRegistration)     { cr.Spec.Storage.Reflect.Enabled = false }
-func leaving(cr *v1alpha1.ClusterRegistration) { cr.DeletionTimestamp = &metav1.Time{} }
-func anew(cr *v1alpha1.ClusterRegistration)    { cr.Status.ClusterID = "another" }
+func off(cr *v1alpha1.ClusterRegistration)          { cr.Spec.Storage.Reflect.Enabled = false }
+func leaving(cr *v1alpha1.ClusterRegistration)      { cr.DeletionTimestamp = &metav1.Time{} }
+func otherCluster(cr *v1alpha1.ClusterRegistration) { cr.Status.ClusterID = "another" }
 func atMost(n int32) func(*v1alpha1.ClusterRegistration) {
 	return func(cr *v1alpha1.ClusterRegistration) { cr.Spec.Storage.Reflect.Max = n }
 }
@@ -102,7 +102,7 @@ func TestRule(t *testing.T) {
 		"away, and off":                       {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
 		"away: another agrees":                {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
 		"away: another differs":               {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"another cluster of that name":        {view: view(map[int][]Class{1: fast}, r(1, anew)), host: published("fast", Terms{del, true}, 1)},
+		"another cluster of that name":        {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
 		"it means another class there":        {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
 		"a rule that maps the name to itself": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
 	} {

@@ -71,13 +71,13 @@ func (q *Queue) release() {
 // and after a deletion.
 type Urgent func(ctx context.Context, before, after client.Object) bool
 
-// ComesOrGoes is Urgent for creations and deletions.
-func ComesOrGoes(_ context.Context, before, after client.Object) bool {
+// CreatedOrDeleted is Urgent for creations and deletions.
+func CreatedOrDeleted(_ context.Context, before, after client.Object) bool {
 	return before == nil || after == nil
 }
 
-// Goes is Urgent for deletions.
-func Goes(_ context.Context, _, after client.Object) bool { return after == nil }
+// Deleted is Urgent for deletions.
+func Deleted(_ context.Context, _, after client.Object) bool { return after == nil }
 
 // WhenChanged is Urgent for events that change a value. Without an object, the value is zero.
 func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {

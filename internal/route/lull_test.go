@@ -120,11 +120,11 @@ func TestUnhurried(t *testing.T) {
 		"a creation without the value":                {nodes, nil, before, later},
 		"a creation with the value":                   {nodes, nil, bound, atOnce},
 		"a deletion with the value":                   {nodes, bound, nil, atOnce},
-		"a creation, where these are urgent":          {ComesOrGoes, nil, before, atOnce},
-		"a deletion, where these are urgent":          {ComesOrGoes, before, nil, atOnce},
-		"an update, where these are urgent":           {ComesOrGoes, before, bound, later},
-		"a creation, where only deletions are urgent": {Goes, nil, before, later},
-		"a deletion, where only deletions are urgent": {Goes, before, nil, atOnce},
+		"a creation, where these are urgent":          {CreatedOrDeleted, nil, before, atOnce},
+		"a deletion, where these are urgent":          {CreatedOrDeleted, before, nil, atOnce},
+		"an update, where these are urgent":           {CreatedOrDeleted, before, bound, later},
+		"a creation, where only deletions are urgent": {Deleted, nil, before, later},
+		"a deletion, where only deletions are urgent": {Deleted, before, nil, atOnce},
 		"a deletion, where nothing is urgent":         {Never, before, nil, later},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -417,18 +417,18 @@ func TestKeepsObjectsOfInformersWithoutIndexer(t *testing.T) {
 		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "xylem-system", Name: name, Labels: map[string]string{v1alpha1.LabelClusterID: one.ClusterID}}}
 	}
-	told := host.handlers[len(host.handlers)-1]
-	told.OnAdd(capacity("stays"), true)
-	told.OnAdd(capacity("goes"), true)
-	told.OnAdd(capacity("is lost"), true)
-	told.OnUpdate(capacity("stays"), capacity("stays"))
-	told.OnDelete(capacity("goes"))
-	told.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "xylem-system/is lost", Obj: capacity("is lost")})
+	state := host.handlers[len(host.handlers)-1]
+	state.OnAdd(capacity("stays"), true)
+	state.OnAdd(capacity("goes"), true)
+	state.OnAdd(capacity("is lost"), true)
+	state.OnUpdate(capacity("stays"), capacity("stays"))
+	state.OnDelete(capacity("goes"))
+	state.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "xylem-system/is lost", Obj: capacity("is lost")})
 	s := subscribe(t, r, one, &storagev1.CSIStorageCapacity{})
 	if diff := cmp.Diff([]string{"stays"}, s.take()); diff != "" {
 		t.Errorf("a subscription began with (-want +got):\n%s", diff)
 	}
-	told.OnAdd(capacity("comes"), false)
+	state.OnAdd(capacity("comes"), false)
 	if diff := cmp.Diff([]string{"comes"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}

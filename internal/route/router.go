@@ -91,9 +91,9 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 			r.has(object, informer.GetIndexer())
 		} else {
 			// An informer of several namespaces has no indexer.
-			told := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
-			r.has(object, told)
-			tell = keeping(told, tell)
+			state := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
+			r.has(object, state)
+			tell = keeping(state, tell)
 		}
 		if err != nil {
 			return fmt.Errorf("route %T: index it: %w", object, err)
@@ -130,11 +130,11 @@ func (r *Router) update(before, after any) {
 }
 
 // stateOf returns the object that an informer reports, or nil.
-func stateOf(told any) client.Object {
-	if tombstone, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
-		told = tombstone.Obj
+func stateOf(state any) client.Object {
+	if tombstone, ok := state.(toolscache.DeletedFinalStateUnknown); ok {
+		state = tombstone.Obj
 	}
-	obj, _ := told.(client.Object)
+	obj, _ := state.(client.Object)
 	return obj
 }
 

@@ -178,7 +178,7 @@ func (s *Observed) LabelledFor() string { return s.Promise.Labels[v1alpha1.Label
 // KeepsPromise reports whether a leaf claim shows that this member had the promise and must
 // keep it, because no admin has abandoned it.
 func (s *Observed) KeepsPromise() bool {
-	return s.Claim != nil && !hostpv.LetGoIn(s.Promise, s.Member.ClusterID)
+	return s.Claim != nil && !hostpv.PromiseReleasedBy(s.Promise, s.Member.ClusterID)
 }
 
 // FirstPod returns the Pod for which the disk of a promise is provisioned, or nil.

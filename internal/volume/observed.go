@@ -256,7 +256,7 @@ func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 // root_pvc adopts one together with its leaf claim, if it has one.
 func (s *Observed) Adoptable() bool {
 	claim := s.Successor
-	return claim != nil && s.Leaf != nil && hostpv.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
+	return claim != nil && s.Leaf != nil && hostpv.Requests(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
 		hostclass.Own(s.Class) &&
 		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostName(claim) == claim.Spec.VolumeName &&
 		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil

@@ -28,7 +28,7 @@ func (s *Observed) Mistaken() *mirror.Refusal {
 			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
 			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
 	}
-	if hostpv.StandsFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
+	if hostpv.IsNameFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
 		return refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
 			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", unused, name)
 	}
@@ -63,7 +63,7 @@ func (s *Observed) ReportSurplus() *mirror.Refusal {
 // leaf claim still has, and both agree on its former owner.
 func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
-		hostpv.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
+		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
 // Superseded reports whether a promise that no member has will never be used by its claim. If

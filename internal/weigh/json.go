@@ -19,7 +19,7 @@ type JSON struct {
 	weight        int64
 	depth         int
 	text, escaped bool
-	begun         bool
+	started       bool
 	length        int64
 }
 
@@ -37,7 +37,7 @@ func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
 		if err := j.structure(c); err != nil {
 			return i + 1, false, err
 		}
-		if j.begun && j.depth == 0 {
+		if j.started && j.depth == 0 {
 			return i + 1, true, nil
 		}
 	}
@@ -70,7 +70,7 @@ func (j *JSON) structure(c byte) error {
 	}
 	switch c {
 	case '{', '[':
-		j.begun = true
+		j.started = true
 		if j.depth++; j.depth > jsonDepth {
 			return fmt.Errorf("%w: it is nested more than %d deep", ErrMalformed, jsonDepth)
 		}

@@ -32,10 +32,10 @@ func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	news := failure{size.DeepCopy(), until}
-	if slices.ContainsFunc(e.failed[memberClass], news.saysNoMoreThan) {
+	if slices.ContainsFunc(e.failed[memberClass], news.impliedBy) {
 		return
 	}
-	kept := slices.DeleteFunc(e.failed[memberClass], func(old failure) bool { return old.saysNoMoreThan(news) })
+	kept := slices.DeleteFunc(e.failed[memberClass], func(old failure) bool { return old.impliedBy(news) })
 	if e.failed == nil {
 		e.failed = map[string][]failure{}
 	}
@@ -43,9 +43,9 @@ func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time
 	e.waker.Wake(memberClass)
 }
 
-// saysNoMoreThan reports whether other excludes all sizes that f excludes, for at least as
+// impliedBy reports whether other excludes all sizes that f excludes, for at least as
 // long.
-func (f failure) saysNoMoreThan(other failure) bool {
+func (f failure) impliedBy(other failure) bool {
 	return other.size.Cmp(f.size) <= 0 && !other.until.Before(f.until)
 }
 

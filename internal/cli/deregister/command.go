@@ -229,7 +229,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	told := ""
+	shown := ""
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.ClusterRegistration
 		err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &now)
@@ -242,15 +242,15 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			}
 			return false, fmt.Errorf("read registration %q: %w", r.name, err)
 		}
-		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Message != told {
-			told = c.Message
-			fmt.Fprintf(r.env.ErrOut, "waiting: %s\n", told)
+		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Message != shown {
+			shown = c.Message
+			fmt.Fprintf(r.env.ErrOut, "waiting: %s\n", shown)
 		}
 		return false, nil
 	})
 	if err != nil {
 		return fmt.Errorf("registration %q is still being deleted (%s): %w. Run this command again to wait for it; `kubectl describe clusterregistration %s` shows what it waits for",
-			r.name, told, err, r.name)
+			r.name, shown, err, r.name)
 	}
 	return nil
 }

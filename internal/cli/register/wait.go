@@ -68,9 +68,9 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	case err == nil:
 		return &cr, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("not ready after %s: %s", r.timeout, w.standing(&cr))
+		return nil, fmt.Errorf("not ready after %s: %s", r.timeout, w.missing(&cr))
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("interrupted: %s", w.standing(&cr))
+		return nil, fmt.Errorf("interrupted: %s", w.missing(&cr))
 	}
 	return nil, err
 }
@@ -80,7 +80,7 @@ type waiting struct {
 	*run
 	// expires identifies the new token.
 	expires time.Time
-	told    string
+	shown   string
 	since   time.Time
 	reason  string
 }
@@ -101,9 +101,9 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation && w.used(cr) {
 		return true, nil
 	}
-	if told := w.standing(cr); told != w.told {
-		w.told = told
-		fmt.Fprintf(w.Env.ErrOut, "waiting: %s\n", told)
+	if shown := w.missing(cr); shown != w.shown {
+		w.shown = shown
+		fmt.Fprintf(w.Env.ErrOut, "waiting: %s\n", shown)
 	}
 	return false, nil
 }
@@ -113,8 +113,8 @@ func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// standing returns what the registration still lacks. Pure.
-func (w *waiting) standing(cr *v1alpha1.ClusterRegistration) string {
+// missing returns what the registration still lacks. Pure.
+func (w *waiting) missing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("the registration is not %s (%s): %s", kind, c.Reason, c.Message)

@@ -19,18 +19,18 @@ func TestPermanentReasons(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		before *v1alpha1.ClusterRegistration
-		stands time.Duration
+		lasts  time.Duration
 		end    bool
 	}{
 		"a name taken, at first":         {reason: v1alpha1.ReasonNodeNameTaken, end: true},
 		"a name taken, of the last time": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
-		"a name taken, still":            {reason: v1alpha1.ReasonNodeNameTaken, before: before, stands: insisting, end: true},
+		"a name taken, still":            {reason: v1alpha1.ReasonNodeNameTaken, before: before, lasts: insisting, end: true},
 		"unauthorized, at first":         {reason: v1alpha1.ReasonUnauthorized},
-		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, stands: memberpart.Settling - time.Second},
-		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, stands: memberpart.Settling, end: true},
-		"forbidden, for a while":         {reason: v1alpha1.ReasonForbidden, before: before, stands: insisting},
-		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, stands: memberpart.Settling, end: true},
-		"out of reach":                   {reason: v1alpha1.ReasonUnreachable, stands: time.Hour},
+		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling - time.Second},
+		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling, end: true},
+		"forbidden, for a while":         {reason: v1alpha1.ReasonForbidden, before: before, lasts: insisting},
+		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, lasts: memberpart.Settling, end: true},
+		"out of reach":                   {reason: v1alpha1.ReasonUnreachable, lasts: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -39,11 +39,11 @@ func TestPermanentReasons(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{}
 			cr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: c.reason}}
 			_, err := w.look(cr)
-			if c.stands > 0 {
+			if c.lasts > 0 {
 				if err != nil {
 					t.Fatalf("believed at once: %v", err)
 				}
-				clock.Step(c.stands)
+				clock.Step(c.lasts)
 				_, err = w.look(cr)
 			}
 			if (err != nil) != c.end {

@@ -90,7 +90,7 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	// The scheduler's filter uses MaximumVolumeSize. Its scoring (alpha) dereferences
 	// Capacity without a nil check
 	// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-	has := roomIn(o.segments).within(o.limit)
+	has := availableIn(o.segments).within(o.limit)
 	return &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: nameOf(o.hostClass.Name, o.member.ClusterID),

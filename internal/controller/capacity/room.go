@@ -7,24 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is the capacity of a member for a class in bytes: the largest volume that it can
+// available is the capacity of a member for a class in bytes: the largest volume that it can
 // provision, and the most free space in one segment.
-type room struct{ largest, free int64 }
+type available struct{ largest, free int64 }
 
 // unlimited is the capacity of a member that does not report any.
-var unlimited = room{math.MaxInt64, math.MaxInt64}
+var unlimited = available{math.MaxInt64, math.MaxInt64}
 
-// roomIn returns the capacity of a member according to the CSIStorageCapacities of one class.
+// availableIn returns the capacity of a member according to the CSIStorageCapacities of one class.
 // A volume must fit into one segment, so each value is the maximum of all segments. Without
 // any segment, the capacity is unlimited. As in the scheduler, MaximumVolumeSize takes
 // precedence over Capacity, and a segment without a topology or without both values has no
 // capacity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding,
 // capacitySufficient).
-func roomIn(segments []storagev1.CSIStorageCapacity) room {
+func availableIn(segments []storagev1.CSIStorageCapacity) available {
 	if len(segments) == 0 {
 		return unlimited
 	}
-	var r room
+	var r available
 	for i := range segments {
 		s := &segments[i]
 		if s.NodeTopology == nil {
@@ -41,11 +41,11 @@ func roomIn(segments []storagev1.CSIStorageCapacity) room {
 }
 
 // within returns the capacity up to a limit, above which volumes are known to fail.
-func (r room) within(limit *resource.Quantity) room {
+func (r available) within(limit *resource.Quantity) available {
 	if limit == nil {
 		return r
 	}
-	return room{min(r.largest, bytes(limit)), min(r.free, bytes(limit))}
+	return available{min(r.largest, bytes(limit)), min(r.free, bytes(limit))}
 }
 
 func bytes(q *resource.Quantity) int64 {

@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: d.again}, r.tell(ctx, o.claim, d)
+	return reconcile.Result{RequeueAfter: d.again}, r.report(ctx, o.claim, d)
 }
 
 // unselect removes the selected node.
@@ -108,16 +108,16 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
-// tell sets the claim's Placeable condition if there is a problem, with an event if the problem
+// report sets the claim's Placeable condition if there is a problem, with an event if the problem
 // is new. Otherwise, it removes the condition. The removal of a selection is only an event,
 // because it needs no condition.
-func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
+func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
 		return nil
 	}
 	var problem *mirror.Refusal
 	if d.unselect {
-		told(r.Recorder, claim, d)
+		emit(r.Recorder, claim, d)
 	} else if d.reason != "" {
 		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 		return err
 	}
 	if problem != nil {
-		told(r.Recorder, claim, d)
+		emit(r.Recorder, claim, d)
 	}
 	return nil
 }

@@ -28,9 +28,9 @@ type Reconciler struct {
 	// Recorder emits events on StorageClasses.
 	Recorder events.EventRecorder
 
-	// told contains the UIDs of reported classes by name. It needs no lock, since there is
+	// reported contains the UIDs of reported classes by name. It needs no lock, since there is
 	// one worker.
-	told map[string]types.UID
+	reported map[string]types.UID
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
@@ -38,7 +38,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.told = map[string]types.UID{}
+	r.reported = map[string]types.UID{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
@@ -52,9 +52,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if problem := wrong(class); problem == nil {
-		delete(r.told, request.Name)
-	} else if r.told[request.Name] != class.UID {
-		r.told[request.Name] = class.UID
+		delete(r.reported, request.Name)
+	} else if r.reported[request.Name] != class.UID {
+		r.reported[request.Name] = class.UID
 		cannotBeFollowed(r.Recorder, class, problem)
 	}
 	return reconcile.Result{}, nil

@@ -43,11 +43,11 @@ func TestReconcile(t *testing.T) {
 	wrong := map[string]string{"xylem.io/sise": "x"}
 	recorder := events.NewFakeRecorder(8)
 	reader := &cached{}
-	r := &Reconciler{Client: reader, Recorder: recorder, told: map[string]types.UID{}}
+	r := &Reconciler{Client: reader, Recorder: recorder, reported: map[string]types.UID{}}
 	for _, step := range []struct {
-		name  string
-		class *storagev1.StorageClass
-		told  bool
+		name     string
+		class    *storagev1.StorageClass
+		reported bool
 	}{
 		{"valid", class("1", ours, map[string]string{"xylem.io/member-class": "gp3"}), false},
 		{"another provisioner's", class("2", "ebs.csi.aws.com", wrong), false},
@@ -66,7 +66,7 @@ func TestReconcile(t *testing.T) {
 		case said = <-recorder.Events:
 		default:
 		}
-		if diff := cmp.Diff(step.told, strings.Contains(said, "ClassInvalid") && strings.Contains(said, "xylem.io/sise")); diff != "" {
+		if diff := cmp.Diff(step.reported, strings.Contains(said, "ClassInvalid") && strings.Contains(said, "xylem.io/sise")); diff != "" {
 			t.Errorf("%s: event %q (-want +got):\n%s", step.name, said, diff)
 		}
 	}

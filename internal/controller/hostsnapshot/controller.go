@@ -50,13 +50,13 @@ type Reconciler struct {
 	// Clock dates errors.
 	Clock clock.PassiveClock
 
-	begun sync.Once
-	root  *guarded.Root
+	once sync.Once
+	root *guarded.Root
 }
 
 // writer returns the writer of host objects.
 func (r *Reconciler) writer() *guarded.Root {
-	r.begun.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
+	r.once.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
 	return r.root
 }
 
@@ -150,7 +150,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 		what += ": deleted while its cluster was not registered"
 	}
 	if cluster := mirrorsnapshot.PlacedIn(s.Host); cluster != "" {
-		if err := r.Records.LetGo(ctx, r.writer(), cluster, what); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, r.writer(), cluster, what); err != nil {
 			return err
 		}
 	}

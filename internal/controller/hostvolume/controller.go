@@ -97,7 +97,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	case lifecycle.AbandonHost:
 		return r.release(ctx, host, pv)
 	case lifecycle.FreePromise:
-		return r.letGo(ctx, host, pv)
+		return r.releasePromise(ctx, host, pv)
 	case lifecycle.DropPromise:
 		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
 			return err
@@ -117,7 +117,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
-		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
@@ -137,10 +137,10 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
 }
 
-// letGo takes a promise from its member, which may be lost, so that another one can fulfill it.
+// releasePromise takes a promise from its member, which may be lost, so that another one can fulfill it.
 // It changes the claim first, and then the promise. Objects in the member stay, and are orphans
 // when the member is back.
-func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.P
 		return err
 	}
 	if clusterID != "" {
-		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}

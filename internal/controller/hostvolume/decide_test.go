@@ -34,7 +34,7 @@ func in(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
 
 func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }
 
-func letGone(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
+func withoutFinalizer(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
 
 // promise returns a promise that is neither fulfilled nor abandoned.
 func promise(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
@@ -103,26 +103,26 @@ func TestDecide(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want lifecycle.Step
 	}{
-		"gone":                         {nil, lifecycle.None},
-		"not abandoned":                {mirrored(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationAbandon) }), lifecycle.None},
-		"abandoned: false":             {mirrored(func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "false" }), lifecycle.None},
-		"somebody else's volume":       {mirrored(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk" }), lifecycle.None},
-		"bound: the claim keeps it":    {mirrored(in(corev1.VolumeBound)), lifecycle.AbandonHost},
-		"bound, let go of":             {mirrored(in(corev1.VolumeBound), letGone), lifecycle.None},
-		"released: nobody needs it":    {mirrored(in(corev1.VolumeReleased)), lifecycle.DeleteHost},
-		"free: no claim is to have it": {mirrored(in(corev1.VolumeAvailable), freed), lifecycle.DeleteHost},
-		"reclaiming it failed":         {mirrored(in(corev1.VolumeFailed)), lifecycle.DeleteHost},
-		"released, let go of before":   {mirrored(in(corev1.VolumeReleased), letGone), lifecycle.DeleteHost},
-		"released, being deleted":      {mirrored(in(corev1.VolumeReleased), deleted), lifecycle.AbandonHost},
-		"bound, being deleted":         {mirrored(in(corev1.VolumeBound), deleted), lifecycle.AbandonHost},
-		"let go of, others hold it":    {mirrored(in(corev1.VolumeReleased), deleted, letGone), lifecycle.None},
-		"available":                    {mirrored(in(corev1.VolumeAvailable)), lifecycle.AbandonHost},
+		"gone":                                    {nil, lifecycle.None},
+		"not abandoned":                           {mirrored(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationAbandon) }), lifecycle.None},
+		"abandoned: false":                        {mirrored(func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "false" }), lifecycle.None},
+		"somebody else's volume":                  {mirrored(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk" }), lifecycle.None},
+		"bound: the claim keeps it":               {mirrored(in(corev1.VolumeBound)), lifecycle.AbandonHost},
+		"bound, without our finalizer":            {mirrored(in(corev1.VolumeBound), withoutFinalizer), lifecycle.None},
+		"released: nobody needs it":               {mirrored(in(corev1.VolumeReleased)), lifecycle.DeleteHost},
+		"free: no claim is to have it":            {mirrored(in(corev1.VolumeAvailable), freed), lifecycle.DeleteHost},
+		"reclaiming it failed":                    {mirrored(in(corev1.VolumeFailed)), lifecycle.DeleteHost},
+		"released, already without our finalizer": {mirrored(in(corev1.VolumeReleased), withoutFinalizer), lifecycle.DeleteHost},
+		"released, being deleted":                 {mirrored(in(corev1.VolumeReleased), deleted), lifecycle.AbandonHost},
+		"bound, being deleted":                    {mirrored(in(corev1.VolumeBound), deleted), lifecycle.AbandonHost},
+		"without our finalizer, with others":      {mirrored(in(corev1.VolumeReleased), deleted, withoutFinalizer), lifecycle.None},
+		"available":                               {mirrored(in(corev1.VolumeAvailable)), lifecycle.AbandonHost},
 
 		"a promise: its claim is gone":                            {promise(in(corev1.VolumeReleased)), lifecycle.DropPromise},
 		"a promise: its claim is gone, reclaiming it failed":      {promise(in(corev1.VolumeFailed)), lifecycle.DropPromise},
 		"a promise: its claim is gone, its class retains":         {promise(in(corev1.VolumeReleased), retained), lifecycle.DropPromise},
 		"a promise: its claim is gone, being deleted":             {promise(in(corev1.VolumeReleased), deleted), lifecycle.DropPromise},
-		"a promise: its claim is gone, let go of":                 {promise(in(corev1.VolumeReleased), deleted, letGone), lifecycle.None},
+		"a promise: its claim is gone, without our finalizer":     {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), lifecycle.None},
 		"a promise: its claim lives":                              {promise(in(corev1.VolumeBound)), lifecycle.None},
 		"a promise: its claim lives, being deleted":               {promise(in(corev1.VolumeBound), deleted), lifecycle.None},
 		"a promise: not bound yet":                                {promise(in(corev1.VolumeAvailable)), lifecycle.None},
@@ -133,7 +133,7 @@ func TestDecide(t *testing.T) {
 		"that one, being deleted":                                 {promise(in(corev1.VolumeReleased), placed, abandoned, deleted), lifecycle.AbandonHost},
 		"a promise that a member has, its claim lives, abandoned": {promise(in(corev1.VolumeBound), placed, abandoned), lifecycle.FreePromise},
 		"fulfilled, until it is unused, abandoned":                {scratch(in(corev1.VolumeBound), abandoned), lifecycle.FreePromise},
-		"the same, its member was left":                           {scratch(in(corev1.VolumeBound), abandoned, letGone), lifecycle.FreePromise},
+		"the same, its member was left":                           {scratch(in(corev1.VolumeBound), abandoned, withoutFinalizer), lifecycle.FreePromise},
 		"the same, its claim is gone":                             {scratch(in(corev1.VolumeReleased), abandoned), lifecycle.DeleteHost},
 		"fulfilled, until it is unused":                           {scratch(in(corev1.VolumeBound)), lifecycle.None},
 		"freed":                                                   {promise(in(corev1.VolumeBound), takenFrom), lifecycle.None},

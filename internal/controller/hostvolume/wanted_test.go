@@ -39,7 +39,7 @@ func TestSuperseded(t *testing.T) {
 		"its claim has another volume":             {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
 		"the same, released":                       {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
 		"the same, being deleted":                  {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
-		"the same, let go of":                      {promise(in(corev1.VolumeReleased), deleted, letGone), claimed("root", "other"), false},
+		"the same, without our finalizer":          {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
 		"the same, retained":                       {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
 		"retained, its claim is about to have it":  {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
 		"retained, and its claim is gone":          {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},

@@ -41,8 +41,8 @@ type reconciler struct {
 
 // written is the last write of an event and its time.
 type written struct {
-	told told
-	at   time.Time
+	occurrence occurrence
+	at         time.Time
 }
 
 // +kubebuilder:rbac:groups="",resources=events,verbs=get;create;patch
@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	news := occurrences(o.event)
 	if last, ok := r.last(o.event.UID); ok {
-		if last.told == news {
+		if last.occurrence == news {
 			return reconcile.Result{}, nil
 		}
 		if pause := last.at.Add(eventPause).Sub(o.now); pause > 0 {
@@ -91,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.repeat(ctx, repeated(o)); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.written.Add(o.event.UID, written{told: news, at: o.now})
+	r.written.Add(o.event.UID, written{occurrence: news, at: o.now})
 	return reconcile.Result{}, nil
 }
 

@@ -36,15 +36,15 @@ const (
 	nameLimit = 253
 )
 
-// told is how often an event occurred, and when it first and last occurred.
-type told struct {
+// occurrence is how often an event occurred, and when it first and last occurred.
+type occurrence struct {
 	count       int32
 	first, last time.Time
 }
 
 // occurrences returns how often and when a core/v1 or events.k8s.io event occurred.
-func occurrences(e *corev1.Event) told {
-	t := told{count: max(e.Count, 1), first: e.FirstTimestamp.Time, last: e.LastTimestamp.Time}
+func occurrences(e *corev1.Event) occurrence {
+	t := occurrence{count: max(e.Count, 1), first: e.FirstTimestamp.Time, last: e.LastTimestamp.Time}
 	if t.first.IsZero() {
 		t.first = e.EventTime.Time
 	}

@@ -138,15 +138,15 @@ func TestOccurrences(t *testing.T) {
 	micro := func(seconds int) metav1.MicroTime { return metav1.NewMicroTime(at(seconds).Add(5 * time.Microsecond)) }
 	for name, tc := range map[string]struct {
 		event corev1.Event
-		want  told
+		want  occurrence
 	}{
-		"old style":           {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, told{2, at(1).Time, at(2).Time}},
-		"new style":           {corev1.Event{EventTime: micro(1)}, told{1, at(1).Time, at(1).Time}},
-		"new style, a series": {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, told{7, at(1).Time, at(9).Time}},
-		"no times at all":     {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, told{1, at(3).Time, at(3).Time}},
+		"old style":           {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, occurrence{2, at(1).Time, at(2).Time}},
+		"new style":           {corev1.Event{EventTime: micro(1)}, occurrence{1, at(1).Time, at(1).Time}},
+		"new style, a series": {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, occurrence{7, at(1).Time, at(9).Time}},
+		"no times at all":     {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, occurrence{1, at(3).Time, at(3).Time}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(told{})); diff != "" {
+			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(occurrence{})); diff != "" {
 				t.Errorf("occurrences (-want +got):\n%s", diff)
 			}
 		})

@@ -54,10 +54,10 @@ func Setup(link *member.Link) error {
 		route.Unhurried(r.absent, link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim)),
 		link.RootSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Namespace{}, ofNamespace),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, ofObject, comesOrGoes)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, comesOrGoes)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, comesOrGoes)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Secret{}, ofObject, comesOrGoes)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, ofObject, createdOrDeleted)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, createdOrDeleted)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, createdOrDeleted)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Secret{}, ofObject, createdOrDeleted)),
 	)
 }
 
@@ -71,9 +71,9 @@ func (r *reconciler) absent(ctx context.Context, before, after client.Object) bo
 	return err != nil || leaf == nil
 }
 
-// comesOrGoes ignores updates of a leaf, because they do not change whether its namespace is
+// createdOrDeleted ignores updates of a leaf, because they do not change whether its namespace is
 // occupied.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {
 	return &reconciler{Link: link, idle: map[string]time.Time{}}
@@ -137,8 +137,8 @@ func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 		return nil
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		if told := r.eventRefused(ctx, leaf.Name, err); told != nil {
-			return told
+		if reportErr := r.eventRefused(ctx, leaf.Name, err); reportErr != nil {
+			return reportErr
 		}
 	}
 	return err

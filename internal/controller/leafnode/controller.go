@@ -48,25 +48,25 @@ func Setup(link *member.Link) error {
 }
 
 func (s *summer) run(ctx context.Context) error {
-	wake := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { s.wake() },
-		UpdateFunc: func(any, any) { s.wake() },
-		DeleteFunc: func(any) { s.wake() },
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { s.enqueue() },
+		UpdateFunc: func(any, any) { s.enqueue() },
+		DeleteFunc: func(any) { s.enqueue() },
 	}
 	for object, from := range map[client.Object]cache.Cache{&corev1.Node{}: s.nodes, &corev1.Pod{}: s.workloads} {
 		informer, err := from.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("get the informer of %T: %w", object, err)
 		}
-		if _, err := informer.AddEventHandler(wake); err != nil {
+		if _, err := informer.AddEventHandler(handler); err != nil {
 			return fmt.Errorf("add a handler of %T: %w", object, err)
 		}
 	}
-	s.wake() // a member without nodes must be published too
+	s.enqueue() // a member without nodes must be published too
 	return s.publishChanges(ctx)
 }
 
-func (s *summer) wake() {
+func (s *summer) enqueue() {
 	select {
 	case s.changed <- struct{}{}:
 	default:

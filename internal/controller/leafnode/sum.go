@@ -106,12 +106,12 @@ func agreed(values sets.Set[string]) string {
 
 // usable reports whether the scheduler of the member can place a Pod of the host on the node.
 func usable(n *corev1.Node) bool {
-	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
+	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, repels)
 }
 
-// keepsOut reports whether a taint keeps ordinary Pods off a node, as on a control plane.
+// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane.
 // Such a node has no capacity for the host's Pods.
-func keepsOut(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
+func repels(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {
 	for name, quantity := range what {

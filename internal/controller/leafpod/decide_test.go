@@ -100,7 +100,7 @@ func waitsFor(left time.Duration) func(*observed) {
 	}
 }
 
-func givesUp() decision {
+func failPlacement() decision {
 	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: v1alpha1.ReasonPlacementFailed}, unmet: "data"}
 }
 
@@ -179,8 +179,8 @@ func TestDecide(t *testing.T) {
 		"a DaemonSet's Pod is deleted: Failed":                        {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
 		"deleted by the user after it had failed":                     {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
 
-		"a promise cannot be fulfilled, and an owner re-creates the Pod":       {seen(shown, waitsFor(0)), givesUp()},
-		"the same, its leaf was rejected":                                      {seen(noLeaf, notPushed, waitsFor(0)), givesUp()},
+		"a promise cannot be fulfilled, and an owner re-creates the Pod":       {seen(shown, waitsFor(0)), failPlacement()},
+		"the same, its leaf was rejected":                                      {seen(noLeaf, notPushed, waitsFor(0)), failPlacement()},
 		"the same, before the timeout":                                         {seen(shown, waitsFor(time.Second)), nothing{}},
 		"a promise cannot be fulfilled, and the Pod has failed: no write (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
 		"the same, and it is being deleted":                                    {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},

@@ -96,7 +96,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 	}
 	u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout}
 	u.until = later(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + cut)
-	if !u.told(root, m) {
+	if !u.alreadyTried(root, m) {
 		u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
 	}
 	return u
@@ -104,10 +104,10 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// told reports whether the claim already records that Pods of this age are given up in this
+// alreadyTried reports whether the claim already records that Pods of this age are given up in this
 // member. Then older Pods fail immediately, and so does this one if the manager ended after
 // it wrote the record and before it wrote the Pod's status.
-func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
+func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
 	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
 }
@@ -117,7 +117,7 @@ func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
 // chosen this one again. The pause after a round doubles each time, which limits how many
 // Pods an owner creates in vain.
 func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
-	if u.told(root, m) {
+	if u.alreadyTried(root, m) {
 		return report.Tried{}, false
 	}
 	tried := report.TriedOf(u.claim).Begin(now)

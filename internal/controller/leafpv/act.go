@@ -76,7 +76,7 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 // claim of its name is gone, and that nothing uses the volume.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
-	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.AsksFor(asking, s.Leaf, r.Member) {
+	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.Requests(asking, s.Leaf, r.Member) {
 		return err
 	}
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(s.Name))
@@ -136,7 +136,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	case err != nil:
 		return err
 	case s.Root.Spec.VolumeName != "":
-		r.eventMadeAnew(s.Root, host)
+		r.eventRecreated(s.Root, host)
 	default:
 		r.eventMirrored(s.Root, host)
 	}

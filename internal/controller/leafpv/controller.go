@@ -88,7 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.forget(s)
 	r.reportImports(s)
 	plan := lifecycle.Next(s)
-	r.Book.Suspect(r.Registration, request.Name, suspicious(s, plan))
+	r.Book.SetCandidate(r.Registration, request.Name, suspicious(s, plan))
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 

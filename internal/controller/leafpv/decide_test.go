@@ -165,8 +165,8 @@ func boundTo(name string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Root.Spec.VolumeName = name }
 }
 
-// claimMadeAnew: the leaf claim was lost and re-created for the same volume.
-func claimMadeAnew(s *volume.Observed) {
+// claimRecreated: the leaf claim was lost and re-created for the same volume.
+func claimRecreated(s *volume.Observed) {
 	s.Claim.UID, s.Claim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
 	s.Leaf.Status.Phase = corev1.VolumeReleased
 }
@@ -175,7 +175,7 @@ func claimMadeAnew(s *volume.Observed) {
 func usedAgain(s *volume.Observed) {
 	s.Root.Name, s.Root.UID = "other", "newer-uid"
 	s.Host.Spec.ClaimRef.Name, s.Host.Spec.ClaimRef.UID = s.Root.Name, s.Root.UID
-	claimMadeAnew(s)
+	claimRecreated(s)
 	s.Claim.Name = s.Root.Name
 	mirror.OriginFor(here.HostID, s.Root).Stamp(s.Claim)
 }
@@ -358,10 +358,10 @@ func TestNext(t *testing.T) {
 		"abandoned, and our finalizer is gone: it is not put back":                  {seen(mirrored, rootGone, abandoned, noFinalizer), rest},
 
 		// Adoption, and drift of the host PV.
-		"adopted after deregistration: our finalizer is put back":     {seen(mirrored, letGo), keepHost},
-		"adopted, released meanwhile: our finalizer is put back (I1)": {seen(mirrored, letGo, rootGone), keepHost},
-		"the host PV is being deleted: no finalizer is put back":      {seen(mirrored, letGo, hostDeleted), rest},
-		"the host PV was abandoned: no finalizer is put back":         {seen(mirrored, letGo, abandoned), rest},
+		"adopted after deregistration: our finalizer is restored":     {seen(mirrored, withoutFinalizer), keepHost},
+		"adopted, released meanwhile: our finalizer is restored (I1)": {seen(mirrored, withoutFinalizer, rootGone), keepHost},
+		"the host PV is being deleted: the finalizer is not restored": {seen(mirrored, withoutFinalizer, hostDeleted), rest},
+		"the host PV was abandoned: the finalizer is not restored":    {seen(mirrored, withoutFinalizer, abandoned), rest},
 		"registered under another name":                               {seen(mirrored, registeredAs("old")), keepHost},
 		"the volume grew in the member": {seen(mirrored, func(s *volume.Observed) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
@@ -371,22 +371,22 @@ func TestNext(t *testing.T) {
 
 		// The leaf claim was lost, or the volume is used again.
 		"the leaf claim is gone: root_pvc makes it anew":                             {seen(mirrored, noClaim), rest},
-		"made anew: the PV is pointed at it, never Available":                        {seen(mirrored, claimMadeAnew), repointed},
-		"made anew, the PV was freed in the member":                                  {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
-		"made anew, the PV is in use by a claim of the member's own (I4)":            {seen(mirrored, claimMadeAnew, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
-		"made anew, and the leaf PV is not stamped (I4)":                             {seen(mirrored, claimMadeAnew, notStamped), rest},
-		"made anew, and there is no host PV (I2)":                                    {seen(stamped, claimMadeAnew), rest},
-		"made anew, the host PV is not bound to this root (I8)":                      {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
-		"made anew, the host PV was freed: no panic":                                 {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
+		"re-created: the PV gets it as claimRef, and is never Available":             {seen(mirrored, claimRecreated), repointed},
+		"re-created, the PV was freed in the member":                                 {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
+		"re-created, the PV is in use by a claim of the member's own (I4)":           {seen(mirrored, claimRecreated, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
+		"re-created, and the leaf PV is not stamped (I4)":                            {seen(mirrored, claimRecreated, notStamped), rest},
+		"re-created, and there is no host PV (I2)":                                   {seen(stamped, claimRecreated), rest},
+		"re-created, the host PV is not bound to this root (I8)":                     {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
+		"re-created, the host PV was freed: no panic":                                {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
 		"used again by a claim of another name: the PV is pointed at its leaf claim": {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
 		"the same, and it is in use by a claim of the member's own (I4)":             {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
 		"the same, put to Delete for the earlier claim: held (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
-		"made anew, and the leaf PV is being deleted":                                {seen(mirrored, claimMadeAnew, terminating), rest},
-		"made anew, its root is gone, which the cache does not show":                 {seen(mirrored, claimMadeAnew, released), rest},
-		"made anew, and for another volume":                                          {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
+		"re-created, and the leaf PV is being deleted":                               {seen(mirrored, claimRecreated, terminating), rest},
+		"re-created, its root is gone, which the cache does not show":                {seen(mirrored, claimRecreated, released), rest},
+		"re-created, and for another volume":                                         {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
 		"it points at its leaf claim, and is not bound yet":                          {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
 		"without a leaf claim, registered under another name: when that is there":    {seen(mirrored, noClaim, registeredAs("old")), rest},
-		"made anew, and being deleted":                                               {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
+		"re-created, and being deleted":                                              {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)
@@ -433,14 +433,14 @@ func registeredAs(name string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Labels[v1alpha1.LabelCluster] = name }
 }
 
-// letGo: the cluster was deregistered and registered again.
-func letGo(s *volume.Observed) {
+// withoutFinalizer: the cluster was deregistered and registered again.
+func withoutFinalizer(s *volume.Observed) {
 	s.Host.Finalizers = nil
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
 }
 
 func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
-	s := observedOf(t, seen(mirrored, letGo))
+	s := observedOf(t, seen(mirrored, withoutFinalizer))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the host PV is not adopted, but step %q taken", step)
 	}

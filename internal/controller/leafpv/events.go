@@ -18,8 +18,8 @@ func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mi
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Mirror", "%s", problem.Message)
 }
 
-func (r *reconciler) eventMadeAnew(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
-	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeMadeAnew, "Mirror",
+func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
+	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeRecreated, "Mirror",
 		"re-created volume %q for the one in member %q, with policy Retain: it was gone from the host. Set policy Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 

@@ -53,13 +53,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if s == nil {
 		if len(r.Book.Snapshots(r.Registration).Found) > 0 {
-			r.Book.Suspicious(r.Registration) // one of them may be gone
+			r.Book.RequestAccount(r.Registration) // one of them may be gone
 		}
 		return reconcile.Result{}, nil
 	}
 	plan := lifecycle.Next(s)
 	if s.Host == nil && plan.By(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
-		r.Book.Suspicious(r.Registration)
+		r.Book.RequestAccount(r.Registration)
 	}
 	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, step)

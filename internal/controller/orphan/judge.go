@@ -145,7 +145,7 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
 	}
-	if name := root.Spec.VolumeName; name != "" && !hostpv.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
+	if name := root.Spec.VolumeName; name != "" && !hostpv.IsNameFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
 		return fmt.Sprintf("claim %q has volume %q", v.origin.Root, name)
 	}
 	return ""

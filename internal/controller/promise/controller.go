@@ -123,7 +123,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 // reported until now. Others write to a waiting claim too, so an earlier reconcile would fall
 // between the writes of its binding.
 func pause(before, after client.Object) time.Duration {
-	if after == nil || asks(before, after) || telling(before) || telling(after) {
+	if after == nil || asks(before, after) || conclusive(before) || conclusive(after) {
 		return 0
 	}
 	return underWay
@@ -139,9 +139,9 @@ func asks(before, after client.Object) bool {
 	return !ok || hostclass.NameOf(was) != hostclass.NameOf(claim)
 }
 
-// telling reports whether the state of a claim or a promise, which may be nil, is more than a
+// conclusive reports whether the state of a claim or a promise, which may be nil, is more than a
 // state in progress.
-func telling(state client.Object) bool {
+func conclusive(state client.Object) bool {
 	switch o := state.(type) {
 	case *corev1.PersistentVolumeClaim:
 		return o.Status.Phase == corev1.ClaimLost || report.PromiseKept(o) || report.ClaimProblem(o, v1alpha1.ClaimPlaced) != nil

@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 		"bound":                          {observed: seen(bound), want: promised(nowhere)},
 		"placed":                         {observed: seen(placed), want: promised(`member "cluster38" is provisioning the volume`)},
 		"placed, a problem":              {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
-		"let go of, an old word":         {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
+		"released, an old report":        {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
 		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, `volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
 		"fulfilled, another word": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
 			`volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},

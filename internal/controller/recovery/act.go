@@ -46,9 +46,9 @@ func (r *reconciler) lower(o observed) {
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
-// hear records that the driver has capacity after all if a claim that waited here now has its
+// observeCapacity records that the driver has capacity after all if a claim that waited here now has its
 // volume. A claim that has had it for longer says nothing about the current capacity.
-func (r *reconciler) hear(o observed) {
+func (r *reconciler) observeCapacity(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return
 	}

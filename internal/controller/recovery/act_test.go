@@ -29,8 +29,8 @@ func TestHear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
 			r.Exhausted.Note("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
-			r.hear(seen(tc.before))
-			r.hear(seen(tc.then))
+			r.observeCapacity(seen(tc.before))
+			r.observeCapacity(seen(tc.then))
 			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
 				t.Errorf("room is lowered: %t, want %t", lowered, tc.lowered)
 			}

@@ -119,7 +119,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.hear(o)
+	r.observeCapacity(o)
 	return r.act(ctx, o, decide(o))
 }
 

@@ -55,8 +55,8 @@ func (c claim) pinned() bool { return c.source != nil && c.source.Placed() }
 // place is a member that has a virtual node, which claims can be steered to.
 type place struct {
 	placement.Member
-	// room is the published capacity for one volume, by host class.
-	room map[string]resource.Quantity
+	// capacity is the published capacity for one volume, by host class.
+	capacity map[string]resource.Quantity
 }
 
 // decision is what to do next. The set is closed.
@@ -351,8 +351,8 @@ func (o observed) candidates() []place {
 func (o observed) least(p place) int64 {
 	least := int64(math.MaxInt64)
 	for _, c := range o.group {
-		room := p.room[c.class.Name]
-		least = min(least, room.Value())
+		capacity := p.capacity[c.class.Name]
+		least = min(least, capacity.Value())
 	}
 	return least
 }
@@ -381,6 +381,6 @@ func (o observed) fits(c claim, p *place) bool {
 	if p == nil {
 		return false
 	}
-	room, offered := p.room[c.class.Name]
-	return offered && room.Cmp(c.root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
+	capacity, offered := p.capacity[c.class.Name]
+	return offered && capacity.Cmp(c.root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
 }

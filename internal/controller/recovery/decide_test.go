@@ -57,7 +57,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func node(registration, room string) place {
+func node(registration, capacity string) place {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}}
 	cr.Status.ClusterID = map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]
 	p := place{Member: placement.MemberOf(cr, &corev1.Node{
@@ -65,8 +65,8 @@ func node(registration, room string) place {
 			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: cr.Status.ClusterID}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})}
-	if room != "" {
-		p.room = map[string]resource.Quantity{"disk": resource.MustParse(room)}
+	if capacity != "" {
+		p.capacity = map[string]resource.Quantity{"disk": resource.MustParse(capacity)}
 	}
 	return p
 }

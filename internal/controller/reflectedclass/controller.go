@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	ruling := view.Rule(request.Name, class)
-	r.tell(request.Name, ruling.Problems)
+	r.report(request.Name, ruling.Problems)
 	if len(ruling.Offering) == 0 || class != nil && class.DeletionTimestamp == nil {
 		delete(r.left, request.Name)
 	}
@@ -98,8 +98,8 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	return nil
 }
 
-// tell enqueues the registrations whose problems with a class have changed.
-func (r *Reconciler) tell(name string, problems map[string]reflection.Problem) {
+// report enqueues the registrations whose problems with a class have changed.
+func (r *Reconciler) report(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {
 		r.Book.Ruled(registration)

@@ -258,7 +258,7 @@ func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case nothing:
 		return nil
-	case tell:
+	case reportRefusal:
 		r.eventRefused(o.users, d.refusal)
 		return nil
 	case create:

@@ -73,15 +73,15 @@ type (
 	update struct{ leaf client.Object }
 	// remove deletes a copy, permanently or to re-create it.
 	remove struct{ leaf client.Object }
-	// tell reports to the users why they do not get the copy.
-	tell struct{ refusal *mirror.Refusal }
+	// reportRefusal reports to the users why they do not get the copy.
+	reportRefusal struct{ refusal *mirror.Refusal }
 )
 
-func (nothing) decision() {}
-func (create) decision()  {}
-func (update) decision()  {}
-func (remove) decision()  {}
-func (tell) decision()    {}
+func (nothing) decision()       {}
+func (create) decision()        {}
+func (update) decision()        {}
+func (remove) decision()        {}
+func (reportRefusal) decision() {}
 
 func decide(o observed) decision {
 	if d := o.formerCopies(); d != nil {
@@ -95,11 +95,11 @@ func decide(o observed) decision {
 	case !o.read:
 		return nothing{}
 	case o.refusal != nil && o.leaf == nil:
-		return tell{o.refusal}
+		return reportRefusal{o.refusal}
 	case o.want == nil:
 		return o.withdraw()
 	case o.leaf == nil && o.foreign:
-		return tell{o.conflict()}
+		return reportRefusal{o.conflict()}
 	case o.leaf == nil:
 		return create{o.want}
 	case o.drift == refs.ConfigImmutable:

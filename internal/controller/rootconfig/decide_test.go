@@ -43,7 +43,7 @@ func deleted(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }
 func TestDecide(t *testing.T) {
 	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
 	want := refs.TranslateConfigMap(root(), copies)
-	anew := refs.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
+	recreated := refs.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
 	earlier := leaf(func(cm *corev1.ConfigMap) { cm.Name = "config" })
 	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
 	conflict := observed{member: here, kind: refs.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
@@ -58,16 +58,16 @@ func TestDecide(t *testing.T) {
 		"current":                               {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
 		"not due":                               {observed{users: users, leaf: leaf()}, nothing{}},
 		"changed":                               {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
-		"root re-created, same contents":        {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
-		"immutable, root re-created":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
-		"immutable, suspended":                  {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
+		"root re-created, same contents":        {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
+		"immutable, root re-created":            {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
+		"immutable, suspended":                  {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
 		"root gone":                             {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
 		"root gone, suspended":                  {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
 		"being deleted":                         {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
-		"a foreign object has its name":         {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
+		"a foreign object has its name":         {observed{users: users, read: true, want: want, foreign: true}, reportRefusal{conflict}},
 		"the same, but the root does not exist": {observed{users: users, read: true, foreign: true}, nothing{}},
 		"the same, not needed":                  {observed{foreign: true}, nothing{}},
-		"refused":                               {observed{users: users, read: true, refusal: refusal}, tell{refusal}},
+		"refused":                               {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
 		"refused, pushed before":                {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
 		"not needed any more":                   {observed{leaf: leaf()}, remove{leaf()}},
 		"a former copy that no Pod uses":        {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member, tc.kind, tc.key, tc.copies = here, refs.KindConfigMap, client.ObjectKeyFromObject(root()), copies
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, tell{}, update{}, remove{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, reportRefusal{}, update{}, remove{})); diff != "" {
 				t.Error(diff)
 			}
 		})

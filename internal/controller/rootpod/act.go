@@ -24,11 +24,11 @@ import (
 func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) error {
 	switch d := d.(type) {
 	case lifecycle.Nothing:
-		return r.tell(ctx, o.Root, d.Problem)
+		return r.reportUnpushed(ctx, o.Root, d.Problem)
 	case lifecycle.Repeat:
 		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
 	case lifecycle.AwaitReferences:
-		return r.tell(ctx, o.Root, d.Problem)
+		return r.reportUnpushed(ctx, o.Root, d.Problem)
 	case lifecycle.Create:
 		return r.create(ctx, o)
 	case lifecycle.MarkPushed:
@@ -76,7 +76,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
-	if err := r.tell(ctx, root, problem); err != nil {
+	if err := r.reportUnpushed(ctx, root, problem); err != nil {
 		return err
 	}
 	return problem // the foreign Pod is not watched, so retry with backoff
@@ -110,8 +110,8 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 	if problem == nil {
 		return err
 	}
-	if told := r.tell(ctx, root, problem); told != nil {
-		return told
+	if reportErr := r.reportUnpushed(ctx, root, problem); reportErr != nil {
+		return reportErr
 	}
 	return err
 }
@@ -195,8 +195,8 @@ func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }
 
-// tell reports a problem of the Pod in this member. It does nothing if problem is nil.
-func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
+// reportUnpushed reports a problem of the Pod in this member. It does nothing if problem is nil.
+func (r *reconciler) reportUnpushed(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
 	if problem == nil {
 		return nil
 	}

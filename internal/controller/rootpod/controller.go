@@ -79,8 +79,8 @@ func Setup(link *member.Link, options Options) error {
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root has the same name
+		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
+		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root has the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),

@@ -35,14 +35,14 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	point := func(pod *corev1.Pod) { refs.PointAt(copies, pod) }
 	var refused error
 	leaf := o.Leaf
-	for _, name := range podspec.LacksDebug(o.Root, o.Leaf) {
+	for _, name := range podspec.MissingDebugContainers(o.Root, o.Leaf) {
 		after, err := podspec.ApplyDebug(o.Root, leaf, name, point)
 		if refusal := (&mirror.Refusal{}); errors.As(err, &refusal) {
 			r.reportDebug(o.Root, name, refusal.Message+". Add another one without that field")
 			continue // permanently: ephemeral containers are immutable
 		}
 		if err := r.Leaf.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
-			why := r.keepsDebugOut(ctx, o.Root.Namespace, err)
+			why := r.debugRefusal(ctx, o.Root.Namespace, err)
 			if why == "" {
 				return err
 			}
@@ -55,9 +55,9 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	return refused
 }
 
-// keepsDebugOut returns why the member rejects an ephemeral container, or an empty string for
+// debugRefusal returns why the member rejects an ephemeral container, or an empty string for
 // other errors.
-func (r *reconciler) keepsDebugOut(ctx context.Context, namespace string, err error) string {
+func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err error) string {
 	if apierrors.IsForbidden(err) {
 		if allowed, err := r.Streams.May(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
 			return fmt.Sprintf("Xylem's account in member %q lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register --with-debug, or with the value debug.enabled=true of the chart xylem-member",

@@ -16,7 +16,7 @@ import (
 // the Pod refers to, if that caused the error. It returns the error for a retry with backoff,
 // because no watch shows when an admin grants the right.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
-	return errors.Join(err, r.tell(ctx, root, unreadable(root, err)))
+	return errors.Join(err, r.reportUnpushed(ctx, root, unreadable(root, err)))
 }
 
 // unreadable returns the problem of a Pod that refers to a ConfigMap or Secret that the

@@ -48,10 +48,10 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r,
 		route.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
-		route.Unhurried(route.Goes, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
+		route.Unhurried(route.Deleted, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
 		route.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
-		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
 }
 

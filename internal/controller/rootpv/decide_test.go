@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
 		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
 		"no phase yet, right after it was made":                                   {seen(phase("")), lifecycle.None},
-		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"released: our finalizer is gone":                                         {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), lifecycle.SetDelete},
 		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
 		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), lifecycle.DeleteStale},
 		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
 		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
-		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"the same, and the host PV was released":                                 {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 
 		"a second one of a claim that has another volume, nothing is left in the member (I1)": {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
 		"the same, Retain in the host, and it is deleted: the finalizer goes":                 {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
@@ -193,7 +193,7 @@ func TestDecide(t *testing.T) {
 		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
 		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), lifecycle.None},
 		"abandon with another value than true":              {seen(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
-		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"abandoned before, and released (I5)":               {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {

@@ -51,12 +51,12 @@ func releases(step lifecycle.Step) bool {
 }
 
 func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof.Releasing) error {
-	begun := r.Clock.Now()
-	mark := begun.UTC().Format(time.RFC3339)
+	start := r.Clock.Now()
+	mark := start.UTC().Format(time.RFC3339)
 	if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
 		return err
 	}
-	r.idle.begin(s.Host.UID, mark, begun)
+	r.idle.begin(s.Host.UID, mark, start)
 	return nil
 }
 

@@ -84,8 +84,8 @@ func listed(since time.Duration) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
 }
 
-// letGo: its cluster was deregistered.
-func letGo(s *volume.Observed) { s.Host.Finalizers = nil }
+// withoutFinalizer: its cluster was deregistered.
+func withoutFinalizer(s *volume.Observed) { s.Host.Finalizers = nil }
 
 func leafClaimGone(s *volume.Observed) { s.Claim = nil }
 
@@ -120,12 +120,12 @@ func TestDecideUnused(t *testing.T) {
 		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
 		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), lifecycle.DeleteUnused},
 		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"let go of with its cluster, which is back":  {unused(letGo), lifecycle.None},
-		"the same, while it is released":             {unused(letGo, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
-		"the same, both are gone":                    {unused(letGo, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the same, a Pod comes in time":              {unused(letGo, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
-		"the same, and abandoned":                    {unused(letGo, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"the same, its claim is gone":                {unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"released with its cluster, which is back":   {unused(withoutFinalizer), lifecycle.None},
+		"the same, while it is released":             {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"the same, both are gone":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the same, a Pod comes in time":              {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the same, and abandoned":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"the same, its claim is gone":                {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
 		"gone, and not by us":                        {unused(noLeaf, leafClaimGone), lifecycle.None},
 		"no consumer was ever recorded":              {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
 		"the member retains":                         {unused(gave("Retain")), lifecycle.None},

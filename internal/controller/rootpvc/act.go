@@ -93,7 +93,7 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	// A claim that recovery reassigned has waited before.
 	if unmade && !reassigned(o.Root) {
 		turn := r.Gate.Enter(r.ClusterID, o.Root)
-		if turn.Tell {
+		if turn.Report {
 			r.eventHeldBack(o.Root, turn)
 		}
 		if !turn.Come {
@@ -219,7 +219,7 @@ func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 // unplace removes placed-in once the member is proven to have nothing left of the claim. If an
 // admin took the claim's promise from it, only objects of that promise may be left.
 func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
-	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.LetGoIn(s.Promise, r.ClusterID) {
+	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.PromiseReleasedBy(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
 			return err
 		}

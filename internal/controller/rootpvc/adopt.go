@@ -32,7 +32,7 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 // the volume; and that the volume is unchanged.
 func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
-	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.AsksFor(root, o.Observed.Leaf, r.Member) {
+	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.Requests(root, o.Observed.Leaf, r.Member) {
 		return false, err
 	}
 	for _, collides := range []bool{false, true} {
@@ -52,5 +52,5 @@ func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, err
 	if err != nil || volume == nil || volume.UID != o.Observed.Leaf.UID || volume.Spec.ClaimRef == nil {
 		return false, err
 	}
-	return volume.Spec.ClaimRef.UID == o.Leaf.UID && hostpv.AsksFor(root, volume, r.Member), nil
+	return volume.Spec.ClaimRef.UID == o.Leaf.UID && hostpv.Requests(root, volume, r.Member), nil
 }

@@ -109,7 +109,7 @@ func (w *world) promise(d dice, root *corev1.PersistentVolumeClaim) {
 	case 1:
 		promise = hostpv.WithMember(promise, member, nil)
 	case 2:
-		promise = hostpv.LetGo(hostpv.WithMember(promise, here, nil), root, here.ClusterID)
+		promise = hostpv.ReleasePromise(hostpv.WithMember(promise, here, nil), root, here.ClusterID)
 	}
 	root.Spec.VolumeName = promise.Name
 	if d.IntN(4) > 0 {

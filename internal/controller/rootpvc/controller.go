@@ -79,7 +79,7 @@ func Setup(link *member.Link, o Options) error {
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
 		link.Snapshots.Changes(r.restores),
-		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
 		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
 		route.Unhurried(route.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),

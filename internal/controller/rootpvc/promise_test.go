@@ -56,7 +56,7 @@ func labelled(id string) func(*scene) {
 }
 
 // letGo: an admin has taken the promise from this member.
-func letGo(o *scene) { o.promise = hostpv.LetGo(o.promise, o.root, here.ClusterID) }
+func letGo(o *scene) { o.promise = hostpv.ReleasePromise(o.promise, o.root, here.ClusterID) }
 
 func leafVolumeDeleted(o *scene) { o.leafVolume.DeletionTimestamp = &now }
 

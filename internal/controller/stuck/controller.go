@@ -32,10 +32,10 @@ const (
 	// look is the longest pause between two looks; a deletion is reported that much
 	// later at most, unless tellings others come first.
 	look = 15 * time.Second
-	// tellings is how many deletions of a member are reported in one look: where thousands are
+	// reportsAtOnce is how many deletions of a member are reported in one look: where thousands are
 	// under way at once all are slow, and to report each would make them slower. Those
 	// are first that were not reported yet, the oldest of them; all are counted.
-	tellings = 50
+	reportsAtOnce = 50
 )
 
 // Watcher looks for stuck deletions at intervals, on the leader.
@@ -53,7 +53,7 @@ type Watcher struct {
 	// Snapshots of the host, which it may not serve.
 	Snapshots *route.Optional
 
-	told map[types.UID]account.Cause
+	known map[types.UID]account.Cause
 }
 
 // NeedLeaderElection is true: what is reported is reported once.
@@ -61,7 +61,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Start looks at intervals, and when something is new, until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
-	w.told = map[types.UID]account.Cause{}
+	w.known = map[types.UID]account.Cause{}
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "check for stuck deletions")
@@ -93,9 +93,9 @@ func (w *Watcher) look(ctx context.Context) error {
 		if there, err := index.Find[v1alpha1.ClusterRegistration](ctx, w.Client, index.Named(cr.Name)); err != nil || there == nil {
 			continue // what is known of it was forgotten meanwhile
 		}
-		w.tell(cr, late, still)
+		w.report(cr, late, still)
 	}
-	w.told = still
+	w.known = still
 	return nil
 }
 
@@ -205,9 +205,9 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 	return none
 }
 
-// tell enters a member's stuck deletions into the account, and reports on each
+// report enters a member's stuck deletions into the account, and reports on each
 // object why it does not go: once, and again when the cause is another.
-func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
+func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
 	stuck := account.Stuck{Known: true, Count: len(late)}
 	var age time.Duration
 	if len(late) > 0 {
@@ -221,9 +221,9 @@ func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still
 		if c.object == nil {
 			continue // the registration's condition has it
 		}
-		before, told := w.told[c.object.GetUID()]
+		before, known := w.known[c.object.GetUID()]
 		switch {
-		case !told:
+		case !known:
 			fresh = append(fresh, c)
 			continue
 		case before != c.Cause:
@@ -232,7 +232,7 @@ func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still
 		still[c.object.GetUID()] = before
 	}
 	due := slices.Concat(fresh, changed)
-	for _, c := range due[:min(len(due), tellings)] {
+	for _, c := range due[:min(len(due), reportsAtOnce)] {
 		w.eventStuck(c)
 		still[c.object.GetUID()] = c.Cause
 	}

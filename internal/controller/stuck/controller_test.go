@@ -17,11 +17,11 @@ import (
 // Where thousands do not go, few are reported at a time, each once, and again when the cause
 // is another.
 func TestFewAreToldAtATime(t *testing.T) {
-	recorder := events.NewFakeRecorder(10 * tellings)
+	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
 	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}
 	cr := &v1alpha1.ClusterRegistration{}
 	cr.Name = "member-01"
-	late := make([]candidate, 2*tellings+1)
+	late := make([]candidate, 2*reportsAtOnce+1)
 	for i := range late {
 		pod := &corev1.Pod{}
 		pod.UID = types.UID(fmt.Sprint(i))
@@ -29,8 +29,8 @@ func TestFewAreToldAtATime(t *testing.T) {
 	}
 	look := func() (first, second int) {
 		still := map[types.UID]account.Cause{}
-		w.tell(cr, late, still)
-		w.told = still
+		w.report(cr, late, still)
+		w.known = still
 		for len(recorder.Events) > 0 {
 			if strings.Contains(<-recorder.Events, "first") {
 				first++
@@ -40,23 +40,23 @@ func TestFewAreToldAtATime(t *testing.T) {
 		}
 		return first, second
 	}
-	if first, _ := look(); first != tellings {
-		t.Errorf("%d are told at first, want %d", first, tellings)
+	if first, _ := look(); first != reportsAtOnce {
+		t.Errorf("%d are told at first, want %d", first, reportsAtOnce)
 	}
-	for i := range tellings {
+	for i := range reportsAtOnce {
 		late[i].Cause = because(account.CauseUnknown, "second")
 	}
-	if first, second := look(); first != tellings || second != 0 {
+	if first, second := look(); first != reportsAtOnce || second != 0 {
 		t.Errorf("%d and %d are told then, want those that were not told", first, second)
 	}
-	if first, second := look(); first != 1 || second != tellings-1 {
+	if first, second := look(); first != 1 || second != reportsAtOnce-1 {
 		t.Errorf("%d and %d are told then, want one, and what has changed", first, second)
 	}
 	look()
 	if first, second := look(); first+second > 0 {
 		t.Errorf("%d are told again", first+second)
 	}
-	if told := w.Book.Stuck(cr.Name); told.Count != len(late) {
-		t.Errorf("%d are counted, want %d", told.Count, len(late))
+	if known := w.Book.Stuck(cr.Name); known.Count != len(late) {
+		t.Errorf("%d are counted, want %d", known.Count, len(late))
 	}
 }

@@ -39,12 +39,12 @@ type candidate struct {
 // overdue are the deletions that have been under way for longer than a time, the
 // oldest first. One of a leaf object is left out where that of its root is there.
 func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
-	told := map[string]struct{}{}
+	known := map[string]struct{}{}
 	var late []candidate
 	for _, c := range append(slices.Clone(host), leaves...) {
 		key := c.Kind + " " + c.Key.String()
 		if c.Member {
-			if _, done := told[key]; done {
+			if _, done := known[key]; done {
 				continue
 			}
 		}
@@ -52,11 +52,11 @@ func overdue(host, leaves []candidate, now time.Time, after time.Duration) []can
 			continue
 		}
 		late = append(late, c)
-		told[key] = struct{}{}
+		known[key] = struct{}{}
 		if pv, ok := c.object.(*corev1.PersistentVolume); ok {
-			told[kindVolume+" /"+c.leaf] = struct{}{}
+			known[kindVolume+" /"+c.leaf] = struct{}{}
 			if ref := pv.Spec.ClaimRef; ref != nil {
-				told[kindClaim+" "+ref.Namespace+"/"+ref.Name] = struct{}{}
+				known[kindClaim+" "+ref.Namespace+"/"+ref.Name] = struct{}{}
 			}
 		}
 	}

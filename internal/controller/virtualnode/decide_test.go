@@ -188,7 +188,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.observed.node.DeepCopy()
 			d := decide(tc.observed)
-			if diff := cmp.Diff(tc.want, told(d.do)); diff != "" {
+			if diff := cmp.Diff(tc.want, describe(d.do)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if d.again != tc.again || d.taken != tc.taken {
@@ -201,7 +201,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func told(do action) string {
+func describe(do action) string {
 	taints := func(n *corev1.Node) string {
 		if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintMemberAway }) {
 			return " tainted"

@@ -36,11 +36,11 @@ func (l lease) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 // A destructive step detects a restored member, without waiting for the next probe (I2).
 func TestMemberCurrent(t *testing.T) {
-	begun := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	start := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(epoch int64, after time.Duration) *coordinationv1.Lease {
 		l := leaseOf("me", "7")
 		l.Annotations = map[string]string{v1alpha1.AnnotationFenceEpoch: strconv.FormatInt(epoch, 10)}
-		l.Spec.RenewTime = &metav1.MicroTime{Time: begun.Add(after)}
+		l.Spec.RenewTime = &metav1.MicroTime{Time: start.Add(after)}
 		return l
 	}
 	down := errors.New("connection refused")

@@ -95,11 +95,11 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 	return record, nil
 }
 
-// LetGo records what Xylem is about to release in a member. It does not repeat a line from an
+// RecordAbandoned records what Xylem is about to release in a member. It does not repeat a line from an
 // earlier, interrupted attempt.
-func (r *Records) LetGo(ctx context.Context, to *guarded.Root, clusterID, what string) error {
+func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, clusterID, what string) error {
 	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {
-		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordRoom(after.Annotations, v1alpha1.AnnotationLetGo))
+		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordSpace(after.Annotations, v1alpha1.AnnotationLetGo))
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLetGo, lines)
 		return nil
 	})
@@ -110,7 +110,7 @@ const recorder = guarded.Actor("records")
 // withLine adds a line "<time> <what>", unless a line has the same text. If the lines take more
 // than room bytes, or are more than recordedMost, it drops the oldest; the first line counts
 // them. Pure.
-func withLine(lines string, at time.Time, what string, room int) string {
+func withLine(lines string, at time.Time, what string, limit int) string {
 	var kept []string
 	if lines != "" {
 		kept = strings.Split(lines, "\n")
@@ -125,8 +125,8 @@ func withLine(lines string, at time.Time, what string, room int) string {
 		}
 	}
 	kept = append(kept, at.UTC().Format(time.RFC3339)+" "+what)
-	room -= len(droppedLines) + 20
-	for len(kept) > recordedMost || len(kept) > 0 && len(strings.Join(kept, "\n")) > room {
+	limit -= len(droppedLines) + 20
+	for len(kept) > recordedMost || len(kept) > 0 && len(strings.Join(kept, "\n")) > limit {
 		kept, dropped = kept[1:], dropped+1
 	}
 	if dropped > 0 {

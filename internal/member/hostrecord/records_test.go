@@ -25,17 +25,17 @@ func TestWithLine(t *testing.T) {
 			}
 		})
 	}
-	for name, tc := range map[string]struct{ room, most, dropped int }{
+	for name, tc := range map[string]struct{ limit, most, dropped int }{
 		"too many": {1 << 20, recordedMost, 7},
 		"too long": {len(droppedLines) + 20 + 50*len(one+"-000\n"), 50, recordedMost - 50 + 7},
 	} {
 		lines := ""
 		for i := range recordedMost + 7 {
-			lines = withLine(lines, at, fmt.Sprintf("volume one-%03d", i), tc.room)
+			lines = withLine(lines, at, fmt.Sprintf("volume one-%03d", i), tc.limit)
 		}
 		kept := strings.Split(lines, "\n")
 		want := fmt.Sprintf(droppedLines, tc.dropped)
-		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.room {
+		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.limit {
 			t.Errorf("%s: %d lines of %d bytes are kept, from %q", name, len(kept), len(lines), kept[:2])
 		}
 	}

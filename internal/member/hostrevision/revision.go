@@ -36,7 +36,7 @@ type Monitor struct {
 	soon chan struct{} // holds a token once a restore is detected
 
 	mu       sync.Mutex
-	begun    uint64 // requests
+	started  uint64 // requests
 	failed   error  // error of the last request
 	highest  uint64
 	restored error
@@ -74,7 +74,7 @@ func (h *Monitor) Check(ctx context.Context) error {
 		return nil
 	}
 	h.mu.Lock()
-	asked := h.begun
+	asked := h.started
 	h.mu.Unlock()
 	select {
 	case h.turn <- struct{}{}:
@@ -83,11 +83,11 @@ func (h *Monitor) Check(ctx context.Context) error {
 		return fmt.Errorf("wait to read the host's revision: %w", ctx.Err())
 	}
 	h.mu.Lock()
-	if h.restored != nil || h.begun > asked && h.failed == nil {
+	if h.restored != nil || h.started > asked && h.failed == nil {
 		defer h.mu.Unlock()
 		return h.restored
 	}
-	h.begun++
+	h.started++
 	highest := h.highest
 	h.mu.Unlock()
 	revision, err := h.read(ctx)

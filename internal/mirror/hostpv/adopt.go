@@ -7,18 +7,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// StandsFor reports whether a host PV of that name can be a leaf PV's mirror.
-func StandsFor(hostName, leafName, clusterID string) bool {
+// IsNameFor reports whether a host PV of that name can be a leaf PV's mirror.
+func IsNameFor(hostName, leafName, clusterID string) bool {
 	return hostName == Name(leafName, clusterID, false) || hostName == Name(leafName, clusterID, true)
 }
 
-// AsksFor reports whether a claim asks, by spec.volumeName, for a leaf volume
+// Requests reports whether a claim asks, by spec.volumeName, for a leaf volume
 // that was created for an earlier claim of its own namespace and name.
-func AsksFor(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
+func Requests(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
 	origin, ours := mirror.OriginIn(m.HostID, leaf)
 	return ours && root.DeletionTimestamp == nil && leaf.DeletionTimestamp == nil && origin.UID != root.UID &&
 		origin.Root == types.NamespacedName{Namespace: root.Namespace, Name: root.Name} &&
-		root.Spec.VolumeName != "" && StandsFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
+		root.Spec.VolumeName != "" && IsNameFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
 }
 
 // PointsAt reports whether a PV was created for a claim, or waits to be bound to it.

@@ -31,7 +31,7 @@ func back(change func(*comeBack)) comeBack {
 	return b
 }
 
-func TestAsksFor(t *testing.T) {
+func TestRequests(t *testing.T) {
 	now := metav1.Now()
 	for name, tc := range map[string]struct {
 		change func(*comeBack)
@@ -51,7 +51,7 @@ func TestAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := back(tc.change)
-			if got := AsksFor(b.root, b.leaf, b.member); got != tc.want {
+			if got := Requests(b.root, b.leaf, b.member); got != tc.want {
 				t.Errorf("asks for it: %v", got)
 			}
 		})

@@ -181,7 +181,7 @@ func MarkedUnused(pv *corev1.PersistentVolume) bool {
 func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.Pod) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
-	if LetGoIn(pv, m.ClusterID) {
+	if PromiseReleasedBy(pv, m.ClusterID) {
 		delete(after.Annotations, v1alpha1.AnnotationAbandon)
 	}
 	if consumer != nil {
@@ -262,10 +262,10 @@ func Movable(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) || fulfilled && WhenUnused(pv)
 }
 
-// LetGo is a promise that an admin takes from a member without the member's doing:
+// ReleasePromise is a promise that an admin takes from a member without the member's doing:
 // what is there of it stays. It says so, so that the member does not take it back
 // by itself, if any had it. Its claim may be gone.
-func LetGo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
+func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
 	if clusterID == "" {
 		delete(after.Annotations, v1alpha1.AnnotationAbandon)
@@ -286,8 +286,8 @@ func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.
 	return after
 }
 
-// LetGoIn reports whether a PV is a promise that an admin took from a member.
-func LetGoIn(pv *corev1.PersistentVolume, clusterID string) bool {
+// PromiseReleasedBy reports whether a PV is a promise that an admin took from a member.
+func PromiseReleasedBy(pv *corev1.PersistentVolume, clusterID string) bool {
 	return clusterID != "" && IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationAbandon] == clusterID
 }
 

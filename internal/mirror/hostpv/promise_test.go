@@ -151,7 +151,7 @@ func TestLifeOfAPromise(t *testing.T) {
 				t.Errorf("a placed promise is not this member's: %v %v", placed.Labels, placed.Annotations)
 			}
 			if diff := cmp.Diff(made, WithoutMember(placed), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("what is left when it is let go of (-new +got):\n%s", diff)
+				t.Errorf("a released promise differs from a new one (-new +got):\n%s", diff)
 			}
 
 			full := Fulfil(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
@@ -185,7 +185,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			}
 			full.Finalizers = nil
 			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
-				t.Errorf("let go of before, it is not held again (-want +got):\n%s", diff)
+				t.Errorf("released before, it gets no finalizer again (-want +got):\n%s", diff)
 			}
 			full.DeletionTimestamp = &metav1.Time{}
 			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
@@ -200,7 +200,7 @@ func TestLifeOfAPromise(t *testing.T) {
 
 // What an admin takes from a member, another may fulfil; what is there is not taken
 // back by the member itself.
-func TestLetGo(t *testing.T) {
+func TestReleasePromise(t *testing.T) {
 	boundTo := func(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv.UID, pv.Status.Phase = "pv-uid", corev1.VolumeBound
 		return pv
@@ -219,14 +219,14 @@ func TestLetGo(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"no member has it":                {boundTo(PromiseFor(promisee, whenUnused())), true},
-		"placed":                          {placed(promisor), true},
-		"fulfilled, until it is unused":   {fulfilled(whenUnused()), true},
-		"fulfilled, for good":             {fulfilled(promisor), false},
-		"its claim is gone":               {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
-		"being deleted":                   {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
-		"its record is not whole":         {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
-		"let go of by its member already": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
+		"no member has it":               {boundTo(PromiseFor(promisee, whenUnused())), true},
+		"placed":                         {placed(promisor), true},
+		"fulfilled, until it is unused":  {fulfilled(whenUnused()), true},
+		"fulfilled, for good":            {fulfilled(promisor), false},
+		"its claim is gone":              {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
+		"being deleted":                  {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"its record is not whole":        {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
+		"already released by its member": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Movable(tc.pv); got != tc.want {
@@ -237,11 +237,11 @@ func TestLetGo(t *testing.T) {
 			}
 			want := boundTo(PromiseFor(promisee, PromiseClass(tc.pv)))
 			want.Spec.StorageClassName, want.Annotations[v1alpha1.AnnotationAbandon] = promisor.Name, promiseMember.ClusterID
-			got := LetGo(tc.pv, promisee, promiseMember.ClusterID)
+			got := ReleasePromise(tc.pv, promisee, promiseMember.ClusterID)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("let go of (-want +got):\n%s", diff)
+				t.Errorf("released (-want +got):\n%s", diff)
 			}
-			if !IsUnused(got) || !LetGoIn(got, promiseMember.ClusterID) || LetGoIn(got, "id39") || LetGoIn(tc.pv, promiseMember.ClusterID) {
+			if !IsUnused(got) || !PromiseReleasedBy(got, promiseMember.ClusterID) || PromiseReleasedBy(got, "id39") || PromiseReleasedBy(tc.pv, promiseMember.ClusterID) {
 				t.Error("it is not told from others")
 			}
 		})

@@ -119,8 +119,8 @@ func Name(leafName, clusterID string, collides bool) string {
 	}
 	sum := sha256.Sum256([]byte(volumeHandle(clusterID, leafName)))
 	suffix := "-" + hex.EncodeToString(sum[:suffixBytes])
-	if room := validation.DNS1123SubdomainMaxLength - len(suffix); len(leafName) > room {
-		leafName = strings.TrimRight(leafName[:room], "-.")
+	if limit := validation.DNS1123SubdomainMaxLength - len(suffix); len(leafName) > limit {
+		leafName = strings.TrimRight(leafName[:limit], "-.")
 	}
 	return leafName + suffix
 }

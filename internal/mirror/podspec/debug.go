@@ -11,9 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// LacksDebug returns the names of a root Pod's ephemeral containers that its leaf does not have
+// MissingDebugContainers returns the names of a root Pod's ephemeral containers that its leaf does not have
 // yet. The API neither changes nor removes ephemeral containers, so comparing names suffices.
-func LacksDebug(root, leaf *corev1.Pod) []string {
+func MissingDebugContainers(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range root.Spec.EphemeralContainers {
 		if name := root.Spec.EphemeralContainers[i].Name; !hasDebug(leaf, name) {

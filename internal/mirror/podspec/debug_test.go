@@ -48,7 +48,7 @@ func TestApplyDebug(t *testing.T) {
 			})
 			leaf := &corev1.Pod{Spec: corev1.PodSpec{EphemeralContainers: tc.leaf}}
 			before := root.DeepCopy()
-			if diff := cmp.Diff(tc.lacks, LacksDebug(root, leaf)); diff != "" {
+			if diff := cmp.Diff(tc.lacks, MissingDebugContainers(root, leaf)); diff != "" {
 				t.Errorf("lacking (-want +got):\n%s", diff)
 			}
 			got, err := leaf, error(nil)

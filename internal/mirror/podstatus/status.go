@@ -68,9 +68,9 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 // Kubelets before 1.33 report no observed generation, and are assumed to be current.
 func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
-	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
+	deletionPending := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
-	if waits || untold || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() || len(podspec.LacksDebug(root, leaf)) > 0 {
+	if waits || deletionPending || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation

@@ -68,7 +68,7 @@ func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector
 	}
 	var terms []corev1.NodeSelectorTerm
 	for _, term := range s.NodeSelectorTerms {
-		if !speaksOf(term, m) {
+		if !maySelect(term, m) {
 			continue
 		}
 		left := memberTerm(term)
@@ -88,7 +88,7 @@ func preferredTerms(preferred []corev1.PreferredSchedulingTerm, m mirror.Member)
 	var terms []corev1.PreferredSchedulingTerm
 	for _, p := range preferred {
 		left := memberTerm(p.Preference)
-		if speaksOf(p.Preference, m) && !isEmptyTerm(left) {
+		if maySelect(p.Preference, m) && !isEmptyTerm(left) {
 			terms = append(terms, corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: left})
 		}
 	}
@@ -105,9 +105,9 @@ func memberTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	return left
 }
 
-// speaksOf reports whether this member's virtual node may satisfy a term, judging by the labels
+// maySelect reports whether this member's virtual node may satisfy a term, judging by the labels
 // that every virtual node has. No node satisfies an empty term.
-func speaksOf(term corev1.NodeSelectorTerm, m mirror.Member) bool {
+func maySelect(term corev1.NodeSelectorTerm, m mirror.Member) bool {
 	if isEmptyTerm(term) {
 		return false
 	}

@@ -111,8 +111,8 @@ func (f *Failure) logCode() int {
 // Write writes the failure as the response. Upgraded requests get a Status object, which
 // stream clients expect. Requests for logs get plain text, as from a kubelet.
 func (f *Failure) Write(w http.ResponseWriter, streams bool) {
-	if told, ok := w.(interface{ Refused(why string) }); ok {
-		told.Refused(f.Line())
+	if reporter, ok := w.(interface{ Refused(why string) }); ok {
+		reporter.Refused(f.Line())
 	}
 	header := w.Header()
 	clear(header)

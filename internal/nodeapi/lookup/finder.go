@@ -186,7 +186,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 		return failed
 	}
 	if !allowed {
-		return LacksRight(c, t.Registration)
+		return MissingPermission(c, t.Registration)
 	}
 	return nil
 }
@@ -223,8 +223,8 @@ var grants = map[string]struct{ flag, value string }{
 	call.Attach: {"--with-exec", "exec.enabled"}, call.PortForward: {"--with-exec", "exec.enabled"},
 }
 
-// LacksRight reports which right the account lacks in the member and how to grant it.
-func LacksRight(c call.Call, registration string) *failure.Failure {
+// MissingPermission reports which right the account lacks in the member and how to grant it.
+func MissingPermission(c call.Call, registration string) *failure.Failure {
 	grant := grants[c.Subresource]
 	return failure.Forbidden("member %q does not let Xylem %s: its account there lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",
 		registration, map[string]string{call.Log: "read logs", call.Exec: "exec", call.Attach: "attach", call.PortForward: "forward ports"}[c.Subresource],

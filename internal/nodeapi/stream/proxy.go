@@ -73,7 +73,7 @@ func (l *logs) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusForbidden {
 			if allowed, err := l.t.Up.Streams.May(request.Context(), l.c.Verb(), l.c.Subresource, l.c.Pod.Namespace); err == nil && !allowed {
-				return nil, lookup.LacksRight(l.c, l.t.Registration)
+				return nil, lookup.MissingPermission(l.c, l.t.Registration)
 			}
 		}
 		return nil, l.says(response.StatusCode, content)

@@ -214,7 +214,7 @@ func boundTo(c *choices, s *volume.Observed) {
 			s.Promise.Labels = map[string]string{v1alpha1.LabelClusterID: label}
 		}
 	case "freed promise":
-		s.Promise, p.Pods = hostpv.LetGo(hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), s.Root, member.ClusterID), pods
+		s.Promise, p.Pods = hostpv.ReleasePromise(hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), s.Root, member.ClusterID), pods
 		s.Root.Spec.VolumeName = s.Promise.Name
 	case "lost promise":
 		s.Root.Spec.VolumeName, s.PromiseLost = hostpv.PromiseName("root"), true

@@ -106,7 +106,7 @@ var (
 	provisioned = fact{"leaf claim and leaf PV are Bound", "leaf claim and leaf PV are not Bound", func(s *volume.Observed) bool {
 		return s.Held() && s.Leaf.Status.Phase == corev1.VolumeBound && s.Claim.Status.Phase == corev1.ClaimBound
 	}}
-	unheld     = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
+	unsecured  = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
 	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
 	mayBeKnown = fact{"the member retains it, or lets the host have it, or it may have been mirrored", "the member does not retain it, does not let the host have it, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
 	adoptable  = fact{"a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() }}

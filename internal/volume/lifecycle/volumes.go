@@ -28,7 +28,7 @@ var volumes = []section{
 
 	{title: "Its claim is gone: what is to outlive it is held", when: []fact{not(hasRoot)}, rows: []row{
 		{phase: Holding, when: []fact{not(mirrored), replaced, unkept}, step: Secure, owner: LeafPV},
-		{phase: Holding, when: []fact{not(stamped), held, mayBeKnown, unheld}, step: Stamp, owner: LeafPV},
+		{phase: Holding, when: []fact{not(stamped), held, mayBeKnown, unsecured}, step: Stamp, owner: LeafPV},
 		{phase: Holding, when: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother)}, step: SetRetain, owner: LeafPV},
 		{phase: Adopting, when: []fact{not(mirrored), stamped, adoptable}, step: Adopt, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), stamped, leafRetain, not(terminating), promisedHere}, step: Fulfil, owner: LeafPV},
@@ -97,7 +97,7 @@ var volumes = []section{
 		{phase: Reusing, when: []fact{not(releasing), not(held), stamped, not(leafRetain)}, step: SetRetain, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Reusing, when: []fact{bound, claimed, not(claimDeleting), not(held), stamped, not(terminating), not(leafBound)}, step: Repoint, owner: LeafPV},
-		{phase: Holding, when: []fact{not(releasing), provisioned, unheld}, step: Stamp, owner: LeafPV},
+		{phase: Holding, when: []fact{not(releasing), provisioned, unsecured}, step: Stamp, owner: LeafPV},
 		{phase: Holding, when: []fact{unguarded, not(abandoned), either(releasing, provisioned, heldByAnother)}, step: UpdateHost, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), provisioned, not(terminating), promised, promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), provisioned, not(terminating), not(promised)}, step: CreateHost, owner: LeafPV},

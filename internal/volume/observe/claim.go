@@ -75,7 +75,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
 		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 ||
-			c.Observed.Promise != nil && (hostpv.LetGoIn(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
+			c.Observed.Promise != nil && (hostpv.PromiseReleasedBy(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has it, so remove the report
 }
@@ -212,7 +212,7 @@ func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 			return err
 		}
 	}
-	if candidate == nil || !hostpv.AsksFor(c.Root, candidate, o.Member) {
+	if candidate == nil || !hostpv.Requests(c.Root, candidate, o.Member) {
 		return nil
 	}
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, candidate.Name)

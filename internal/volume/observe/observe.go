@@ -361,7 +361,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 // the volume.
 func (o Observer) observeTenant(ctx context.Context, s *volume.Observed) error {
 	claim := s.Root
-	if claim == nil && s.Successor != nil && hostpv.AsksFor(s.Successor, s.Leaf, o.Member) {
+	if claim == nil && s.Successor != nil && hostpv.Requests(s.Successor, s.Leaf, o.Member) {
 		claim = s.Successor
 	}
 	if claim == nil {

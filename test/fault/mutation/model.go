@@ -49,10 +49,10 @@ func modelled() []Mutation {
 		{
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not held",
 			Edits: []Edit{
-				{volumeTable, "held, mayBeKnown, unheld}", "held, mayBeKnown, unheld, not(terminating)}"},
+				{volumeTable, "held, mayBeKnown, unsecured}", "held, mayBeKnown, unsecured, not(terminating)}"},
 				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother)}"},
 				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
-				{volumeTable, "provisioned, unheld}", "provisioned, unheld, not(terminating)}"},
+				{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, not(terminating)}"},
 			},
 			Caught: []string{"I6"},
 		},

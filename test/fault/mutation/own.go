@@ -48,7 +48,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
-			Edits:    []Edit{{volumeTable, "provisioned, unheld}", "provisioned, unheld, mirrored}"}},
+			Edits:    []Edit{{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, mirrored}"}},
 			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
 			Caught: []string{"I2", "I6"},
 		},

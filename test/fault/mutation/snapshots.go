@@ -6,7 +6,7 @@ import "slices"
 // show.
 func Snapshots() []Mutation {
 	shared := []string{
-		"snapshot-unheld", "snapshot-overrules-member", "snapshot-overrules-host", "snapshot-host-first", "snapshot-abandoned-destroyed",
+		"snapshot-unsecured", "snapshot-overrules-member", "snapshot-overrules-host", "snapshot-host-first", "snapshot-abandoned-destroyed",
 	}
 	return slices.Concat(ofSnapshotModel(), slices.DeleteFunc(ofSnapshots(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
 }
@@ -53,7 +53,7 @@ const (
 func ofSnapshots() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-unheld", Class: "I2: leaf contents do not get policy Retain: what happens in the member alone destroys a snapshot",
+			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain: what happens in the member alone destroys a snapshot",
 			Edits: []Edit{
 				{mirrorContent, "known && Retained(leaf) {", "known {"},
 				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},

@@ -102,7 +102,7 @@ func releases() []Scenario {
 			Name: "promise-unregister", About: "a member is deregistered that is making the disk of a promise: the Pod is evicted, the promise let go of",
 			Setup:   do((*World).promisedInTwo),
 			Act:     do((*World).unregisterConfirmed),
-			Settled: do((*World).promiseLetGo),
+			Settled: do((*World).promiseUnfulfilled),
 			Restore: func(ctx context.Context, w *World) error {
 				return errors.Join(w.Member(rig.Two).SetFaults(), w.registerAgain(ctx))
 			},
@@ -140,8 +140,8 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// promiseLetGo: the member is gone, and the promise is unfulfilled again.
-func (w *World) promiseLetGo(ctx context.Context) error {
+// promiseUnfulfilled: the member is gone, and the promise is unfulfilled again.
+func (w *World) promiseUnfulfilled(ctx context.Context) error {
 	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no disk yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
 		return err

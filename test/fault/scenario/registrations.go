@@ -57,7 +57,7 @@ func registrations() []Scenario {
 			Restore: do((*World).registerAgain),
 		},
 		{
-			Name: "unregister-force", About: "a member that cannot be reached is let go of by force",
+			Name: "unregister-force", About: "an unreachable member is deregistered by force",
 			Setup: do((*World).unusedInTwo),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {

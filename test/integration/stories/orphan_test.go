@@ -396,7 +396,7 @@ var _ = Describe("What was deleted by accident", func() {
 		lose(ctx, volume)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(before.UID))), phase(corev1.VolumeBound),
 			HaveField("Spec.ClaimRef.UID", claim.UID), HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "VolumeMadeAnew", volume)
+		s.noted(ctx, "PersistentVolumeClaim", "data", "VolumeRecreated", volume)
 		s.bound(ctx, "data")
 
 		By("the leaf claim, after the Pod in the member")

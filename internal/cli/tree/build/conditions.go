@@ -58,8 +58,8 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 	return shown
 }
 
-// untold returns the events that no condition repeats.
-func untold(events []model.Event, conditions []model.Condition) []model.Event {
+// unexplained returns the events that no condition repeats.
+func unexplained(events []model.Event, conditions []model.Condition) []model.Event {
 	return slices.DeleteFunc(events, func(e model.Event) bool {
 		return slices.ContainsFunc(conditions, func(c model.Condition) bool { return c.Reason == e.Reason && c.Message == e.Message })
 	})
@@ -107,15 +107,15 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
 		if !all && e.Type != corev1.EventTypeWarning && e.ReportingController != manager && e.Source.Component != manager {
 			continue
 		}
-		told := model.Event{Type: gather.Plain(e.Type), Reason: gather.Plain(e.Reason), Message: gather.Plain(e.Message), Count: count(e), Last: last(e)}
-		same := slices.IndexFunc(shown, func(other model.Event) bool { return other.Reason == told.Reason && other.Message == told.Message })
+		event := model.Event{Type: gather.Plain(e.Type), Reason: gather.Plain(e.Reason), Message: gather.Plain(e.Message), Count: count(e), Last: last(e)}
+		same := slices.IndexFunc(shown, func(other model.Event) bool { return other.Reason == event.Reason && other.Message == event.Message })
 		if same < 0 {
-			shown = append(shown, told)
+			shown = append(shown, event)
 			continue
 		}
-		shown[same].Count += told.Count
-		if shown[same].Last.Before(&told.Last) {
-			shown[same].Last = told.Last
+		shown[same].Count += event.Count
+		if shown[same].Last.Before(&event.Last) {
+			shown[same].Last = event.Last
 		}
 	}
 	slices.SortStableFunc(shown, func(a, b model.Event) int {

@@ -84,7 +84,7 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if slices.ContainsFunc(n.Conditions, render.Problem) {
 		n.Health = model.Bad
 	}
-	n.Events = untold(matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume))), n.Conditions)
+	n.Events = unexplained(matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume))), n.Conditions)
 	f.holders(&n, c)
 	if !c.Ours() {
 		n.Details = append(n.Details, notOurs(c))
@@ -348,7 +348,7 @@ func (f builder) podNode(p *gather.PodFacts) model.Node {
 	if slices.ContainsFunc(n.Conditions, render.Problem) {
 		n.Health = model.Bad
 	}
-	n.Events = untold(matter(p.Events, false, since(&n, podWell(p.Pod))), n.Conditions)
+	n.Events = unexplained(matter(p.Events, false, since(&n, podWell(p.Pod))), n.Conditions)
 	id := f.MemberOfPod(p)
 	if id == "" {
 		return n

@@ -5,8 +5,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// lacksDebug reports whether the leaf that is recorded on the root lacks ephemeral
+// missesDebugContainers reports whether the leaf that is recorded on the root lacks ephemeral
 // containers.
-func (o Observed) lacksDebug() bool {
-	return o.Root.Annotations[v1alpha1.AnnotationLeafUID] == string(o.Leaf.UID) && len(podspec.LacksDebug(o.Root, o.Leaf)) > 0
+func (o Observed) missesDebugContainers() bool {
+	return o.Root.Annotations[v1alpha1.AnnotationLeafUID] == string(o.Leaf.UID) && len(podspec.MissingDebugContainers(o.Root, o.Leaf)) > 0
 }

@@ -240,7 +240,7 @@ func (o Observed) current() Decision {
 		if drift := podspec.LeafDrift(o.Root, o.Leaf, o.Member); !drift.Empty() {
 			return Update{drift}
 		}
-		if o.lacksDebug() {
+		if o.missesDebugContainers() {
 			return AddDebug{}
 		}
 	}
