@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// claimAnnotations decide which member has a claim, or is to have it.
+// claimAnnotations determine the member of a claim.
 var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true, "AnnotationSource": true}
 
-// TestOneWriteOfAPlacementAtATime keeps two controllers from acting on one claim at once. Some
-// change the annotations that say where it goes: root_pvc of each member, recovery, host_claim, source,
-// host_volume, and, of a member that is left, cluster_registration. Each does it by
-// guarded.AnnotateClaim, which sends the claim's resourceVersion: of two that depend on the same
-// state, one gets a conflict, and looks at the claim again.
+// TestOneWriteOfAPlacementAtATime prevents two controllers from acting on one claim at the same
+// time. Several change the annotations that determine its member: root_pvc of each member,
+// recovery, host_claim, source, host_volume and, when a member is deregistered,
+// cluster_registration. Each uses guarded.AnnotateClaim, which sends the claim's resourceVersion.
+// If two decide on the same state, one gets a conflict and reads the claim again.
 func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 	directories, err := filepath.Glob(filepath.Join("controller", "*"))
 	if err != nil || len(directories) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // liveReads are the functions of the controllers of volumes that read a cluster live without
-// package proof, and why.
+// package proof, with the reasons.
 var liveReads = map[string]string{
 	"hostvolume.claimOf":            "tells to which claim a promise is handed back, and destroys nothing",
 	"hostvolume.neverUsed":          "asks which claim wants a promise that no member has",
@@ -27,8 +27,8 @@ var liveReads = map[string]string{
 	"rootpvc.stillAsked":            "gives a volume to the claim that requests it, and destroys nothing",
 }
 
-// TestOnlyProofProves keeps a controller of volumes from proving anything by live reads of its
-// own, under a name of its own.
+// TestOnlyProofProves prevents controllers of volumes from proving facts with live reads of their
+// own.
 func TestOnlyProofProves(t *testing.T) {
 	found := map[string]bool{}
 	for _, controller := range []string{"hostvolume", "leafpod", "leafpv", "promise", "recovery", "rootpv", "rootpvc"} {
@@ -55,8 +55,8 @@ func TestOnlyProofProves(t *testing.T) {
 	onlyListed(t, found, liveReads, "read a cluster live", "use internal/proof, or say here why it does not prove anything")
 }
 
-// onlyListed fails for functions that do something and are not listed with a reason, and for
-// those that are and do it no more.
+// onlyListed fails for functions that do something without being listed with a reason, and for
+// listed ones that no longer do it.
 func onlyListed(t *testing.T, found map[string]bool, reasons map[string]string, what, instead string) {
 	t.Helper()
 	for name := range found {

@@ -20,9 +20,9 @@ var controllersOfVolumes = map[string]lifecycle.Owner{
 	"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
 }
 
-// TestStepsPresentWhatTheyNeed compares the evidence and the proofs that the table says a step
-// needs with those that the controllers obtain for it: what is called, in the package, from the
-// step's case of the switch in act.
+// TestStepsPresentWhatTheyNeed compares the evidence and proofs that the table lists for a step
+// with those that the controllers obtain: the functions that the step's case in act calls in the
+// package.
 func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	for controller, owner := range controllersOfVolumes {
 		t.Run(controller, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// functionsOf a package, by name.
+// functionsOf returns the functions of a package, by name.
 func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(append(path, "*.go")...))
@@ -76,7 +76,7 @@ func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
 	return functions
 }
 
-// stepsOf are the bodies of the cases of steps.
+// stepsOf returns the bodies of the cases of steps.
 func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 	bodies := map[lifecycle.Step][]ast.Stmt{}
 	ast.Inspect(act, func(node ast.Node) bool {
@@ -94,13 +94,13 @@ func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 	return bodies
 }
 
-// obtained is what a step's code obtains of package proof, and presents to guarded.
+// obtained is what the code of a step obtains from package proof and passes to guarded.
 type obtained struct {
 	functions, provers     map[string]*ast.FuncDecl
 	seen, proofs, evidence map[string]bool
 }
 
-// look follows what is called, or passed on to be called, in the package.
+// look follows the functions that are called, or passed on to be called, in the package.
 func (o *obtained) look(node ast.Node, in *ast.FuncDecl) {
 	ast.Inspect(node, func(node ast.Node) bool {
 		switch node := node.(type) {
@@ -132,8 +132,8 @@ func (o *obtained) follow(name string) {
 	}
 }
 
-// typeOf is the type of evidence that an expression of a function has: a literal's own, or that
-// of the variable, the parameter or the result that it is.
+// typeOf returns the type of evidence of an expression: that of a literal, or of the variable,
+// parameter or result that it names.
 func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	if literal, ok := expression.(*ast.CompositeLit); ok {
 		return evidenceType(literal.Type)
@@ -145,7 +145,7 @@ func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	found := ""
 	ast.Inspect(in, func(node ast.Node) bool {
 		switch node := node.(type) {
-		case *ast.Field: // a parameter, or a result with a name
+		case *ast.Field: // a parameter, or a named result
 			if names(node.Names, variable.Name) {
 				found = evidenceType(node.Type)
 			}
@@ -164,7 +164,8 @@ func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	return found
 }
 
-// resultOf is the type of evidence that a function of the package, or of package proof, returns.
+// resultOf returns the type of evidence that a function of the package, or of package proof,
+// returns.
 func (o *obtained) resultOf(call *ast.CallExpr) string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -184,7 +185,7 @@ func names(idents []*ast.Ident, name string) bool {
 	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
 }
 
-// evidenceType is the name of a type of package proof.
+// evidenceType returns the name of a type of package proof.
 func evidenceType(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.SelectorExpr:
@@ -195,8 +196,7 @@ func evidenceType(expression ast.Expr) string {
 	return ""
 }
 
-// isProver reports whether an expression is a proof.Prover: what Proof returns, or one that is
-// put together.
+// isProver reports whether an expression is a proof.Prover: the result of Proof, or a literal.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {
 	case *ast.CallExpr:

@@ -159,7 +159,7 @@ func (b *Book) change(registration string, change func(*Orphans)) {
 	}
 }
 
-// Snapshots of a member without a content in the host, as last known.
+// Snapshots returns a member's snapshots without a content in the host, as last known.
 func (b *Book) Snapshots(registration string) Orphans {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,7 @@ func (b *Book) RequestAccount(registration string) {
 	b.candidatesOf(registration).wake()
 }
 
-// Forget a member that is no longer registered.
+// Forget drops a member that is no longer registered.
 func (b *Book) Forget(registration string) {
 	b.mu.Lock()
 	found := b.orphans[registration].Found

@@ -107,7 +107,7 @@ func (l *leaving) outOfReach() bool {
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
 }
 
-// claims are what Drain waits for: claims, volumes and snapshots.
+// claims returns what Drain waits for: claims, volumes and snapshots.
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.snapshots) }
 
 // stays reports whether a snapshot is still the member's.
@@ -129,7 +129,7 @@ func (l *leaving) left() string {
 	return strings.Join(parts, " and ")
 }
 
-// rootsOf are the VolumeSnapshots of contents, by name.
+// rootsOf returns the VolumeSnapshots of contents, by name.
 func rootsOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
 	for i := range contents {
@@ -152,7 +152,7 @@ func held(pv corev1.PersistentVolume) bool {
 	return controllerutil.ContainsFinalizer(&pv, v1alpha1.FinalizerLeafVolume)
 }
 
-// Fleet is what linking and leaving members need of the fleet of members.
+// Fleet is the fleet of members, as far as a deregistration needs it.
 type Fleet interface {
 	Ensure(fleet.Registration)
 	Remove(name string) bool
@@ -160,33 +160,33 @@ type Fleet interface {
 	LeafPods(ctx context.Context, name string) ([]string, error)
 }
 
-// Leaver leaves members, in order.
+// Leaver deregisters members step by step.
 type Leaver struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
 	// Fleet of members.
 	Fleet Fleet
-	// Recorder of events on registrations, Pods and claims.
+	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
-	// Records of what was let go.
+	// Records records what an admin abandoned.
 	Records *hostrecord.Records
-	// ReportGone has root_pvc report on a claim that its cluster was deregistered.
+	// ReportGone makes root_pvc report on a claim that its cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
-	// Registration is what the fleet is to link.
+	// Registration returns the registration that the fleet must link.
 	Registration func(context.Context, *v1alpha1.ClusterRegistration) (fleet.Registration, error)
-	// Report writes the registration's status, with a reason and message of why it is not ready.
+	// Report writes the registration's status, with the reason why it is not ready.
 	Report func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error
-	// Patch the registration, unless it has changed.
+	// Patch patches the registration, unless it has changed.
 	Patch func(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error
 }
 
-// Deregister takes the next step of a deletion. Leaf Pods that end are no event here,
-// so they are looked for again.
+// Deregister takes the next step of a deregistration. Leaf Pods that end cause no event here, so
+// it polls for them.
 func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
 	if err == nil && next == waitForLeaves {
@@ -212,12 +212,12 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	if next < releaseVolumes {
 		r.Fleet.Ensure(wanted)
 	} else if !r.Fleet.Remove(cr.Name) {
-		return next, nil // its controllers would take hold again; the fleet enqueues us when the link has ended
+		return next, nil // otherwise its controllers would act again; the fleet enqueues the request when the link has ended
 	}
 	return next, r.take(ctx, cr, l, next)
 }
 
-// take carries out a step.
+// take takes a step.
 func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
 	switch next {
 	case waitForMember:
@@ -267,13 +267,13 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		policy:    cr.Spec.Deregistration,
 	}
 	if cr.Status.ClusterID == "" {
-		return l, nil // never connected: nothing of it is anywhere
+		return l, nil // never connected, so it has no objects
 	}
 	if err := r.leavingPods(ctx, cr, l); err != nil {
 		return nil, err
 	}
 	if shared, err := r.shared(ctx, cr); err != nil || shared {
-		return l, err // claims and volumes are the other registration's
+		return l, err // claims and volumes belong to the other registration
 	}
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
@@ -303,14 +303,14 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	return l, err
 }
 
-// leavingPods fills in the Node and what runs there.
+// leavingPods reads the Node and its Pods.
 func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
 		return err
 	}
 	l.node = node != nil && nodes.Represents(node, cr.Status.ClusterID)
-	if l.node || node == nil { // one that was deleted still has its Pods
+	if l.node || node == nil { // a deleted Node still has its Pods
 		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
 		if err != nil {
 			return err
@@ -325,11 +325,11 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	return nil
 }
 
-// lost: the member cannot be reached, and an admin insists.
+// lost: the member is unreachable, and an admin forces the deregistration.
 func (l *leaving) lost() bool { return l.forced && !l.connected }
 
-// recall counts the promises of a lost member whose disks were not to outlive their
-// Pods as such without a disk: other members are to fulfil them. Pure.
+// recall treats the promises of a lost member whose disks may not outlive their Pods as promises
+// without a disk, so that other members can fulfill them. Pure.
 func (l *leaving) recall() {
 	if !l.lost() {
 		return
@@ -343,8 +343,8 @@ func (l *leaving) recall() {
 	})
 }
 
-// promised reports whether a claim is bound to a promise without a disk, or, if its
-// member is lost, with one that was not to outlive its Pods.
+// promised reports whether a claim is bound to a promise without a disk or, if its member is
+// lost, to one whose disk may not outlive its Pods.
 func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
 	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
 		return false, nil
@@ -353,8 +353,8 @@ func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && hostpv.Movable(pv)), err
 }
 
-// shared reports whether another registration, which is not being deleted, has
-// the same cluster: one of the two was refused as a duplicate.
+// shared reports whether another registration, which is not being deleted, has the same cluster.
+// Then one of them was rejected as a duplicate.
 func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	same, err := index.RegistrationsOf(ctx, r.Client, cr.Status.ClusterID)
 	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
@@ -362,9 +362,8 @@ func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (
 	}), err
 }
 
-// evict asks for the Pods to be evicted, so that disruption budgets hold; the
-// member's root_pod finishes them. Without the member, when an admin insists,
-// they are removed at once.
+// evict evicts the Pods, so that disruption budgets apply. The member's root_pod finishes them.
+// If an admin forces the deregistration of an unreachable member, it deletes them at once.
 func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	var blocked []string
@@ -403,15 +402,14 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 		return err
 	}
 	if len(blocked) > 0 {
-		return fmt.Errorf("evict the Pods of member %s: %s", cr.Name, message) // tried again with backoff
+		return fmt.Errorf("evict the Pods of member %s: %s", cr.Name, message) // retried with backoff
 	}
 	return nil
 }
 
-// withdraw takes the scheduler's choice off claims that have no volume yet;
-// root_pvc then withdraws the leaf claim and, when the member is proven empty of
-// it, its placement. Without the member, when an admin insists, the placement
-// is removed here.
+// withdraw removes selected-node from claims without a volume. root_pvc then withdraws the leaf
+// claim and, once the member is proven to have nothing of it, the placement. If an admin forces
+// the deregistration of an unreachable member, withdraw also removes the placement.
 func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	for i := range l.promises {
@@ -451,7 +449,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
 }
 
-// claimOf is the claim that a promise is for; nil if it is gone.
+// claimOf returns the claim that a promise is for, or nil if it is gone.
 func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
@@ -464,8 +462,8 @@ func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	return claim, err
 }
 
-// release drops our finalizer from the host PVs and reports on each that its
-// cluster is gone. Nothing in the member is touched.
+// release removes our finalizer from the host PVs, and emits an event on each that its cluster is
+// gone. It changes nothing in the member.
 func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {
@@ -492,8 +490,8 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay in the member", text.Count(len(volumes), "volume")))
 }
 
-// releaseSnapshots reports on the contents of the member's snapshots that their cluster is gone.
-// host_snapshot lets them end from then on. Nothing in the member is touched.
+// releaseSnapshots records on the contents of the member's snapshots that their cluster is gone.
+// From then on, host_snapshot completes their deletion. It changes nothing in the member.
 func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, contents []snapshotv1.VolumeSnapshotContent, forced bool) error {
 	writer := r.writer(cr)
 	for i := range contents {
@@ -513,8 +511,8 @@ func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegis
 	return nil
 }
 
-// force says and records what is released because an admin insists, without the
-// member having been reached; before it is done.
+// force reports and records what a forced deregistration releases while the member is
+// unreachable, before it does so.
 func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
 	err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
 		fmt.Sprintf("registration %q: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
@@ -524,7 +522,7 @@ func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, ab
 	return err
 }
 
-// leaveClaims has root_pvc report that the member is gone, on the claims whose volumes stay
+// leaveClaims makes root_pvc report that the member is gone, on the claims whose volumes stay
 // there.
 func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	for i := range claims {

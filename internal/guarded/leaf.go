@@ -37,7 +37,7 @@ func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return l.create(ctx, by, obj)
 }
 
-// TryCreate is what the member's API server would make of a stamped object: a dry run.
+// TryCreate creates a stamped object with a dry run, and returns the member's result.
 func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
 		return err

@@ -106,9 +106,9 @@ func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.Pe
 	return r.patch(ctx, by, host, hostpv.Recorded(host, leaf, m))
 }
 
-// FreePromise takes a promise from a member without the member's doing, so that another one can
-// fulfill it: first its claim's placement there, then the promise itself. After that, the claim is
-// the members' to place. claim is nil if it is gone.
+// FreePromise takes a promise from a member without the member's involvement, so that another one
+// can fulfill it. It removes the claim's placement first, and then changes the promise.
+// Afterwards, any member can place the claim. claim is nil if it is gone.
 func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) error {
 	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
 		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {

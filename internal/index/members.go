@@ -93,7 +93,7 @@ func registrations(ctx context.Context, r client.Reader) iter.Seq2[registered, e
 	}
 }
 
-// ConnectionOf is what a registration reports of its member's connection.
+// ConnectionOf returns the connection that a registration reports.
 func ConnectionOf(cr *v1alpha1.ClusterRegistration) Connection {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	return Connection{

@@ -14,7 +14,8 @@ import (
 
 const snapshotsByRootID = "xylem.snapshots-by-root-uid"
 
-// SetupSnapshots adds the indexes of the cache of a member's snapshots; before it starts.
+// SetupSnapshots adds the indexes to the cache of a member's snapshots. Call it before the cache
+// starts.
 func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
 	root := func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationRootUID]) }
 	return setup(ctx, indexer, []field{
@@ -23,7 +24,7 @@ func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 }
 
-// LeafSnapshotsOf are the member's VolumeSnapshots that name a root by its UID.
+// LeafSnapshotsOf returns the member's VolumeSnapshots whose stamp has this root UID.
 func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
@@ -32,7 +33,7 @@ func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]sn
 	return list.Items, nil
 }
 
-// LeafContentsOf are the member's contents that name a root by its UID.
+// LeafContentsOf returns the member's contents whose stamp has this root UID.
 func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
@@ -41,7 +42,7 @@ func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]sna
 	return list.Items, nil
 }
 
-// SnapshotsOfClaim are the host's VolumeSnapshots of a claim.
+// SnapshotsOfClaim returns the host's VolumeSnapshots of a claim.
 func SnapshotsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if err := r.List(ctx, &list, client.InNamespace(claim.Namespace), ReadOnly); err != nil {
@@ -56,7 +57,7 @@ func SnapshotsOfClaim(ctx context.Context, r client.Reader, claim types.Namespac
 	return found, nil
 }
 
-// SnapshotsIn are the contents of the host whose snapshot a cluster has, or may have.
+// SnapshotsIn returns the host contents whose snapshot is, or may be, in a cluster.
 func SnapshotsIn(ctx context.Context, r client.Reader, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
 	all, err := OwnContents(ctx, r)
 	var found []snapshotv1.VolumeSnapshotContent
@@ -68,7 +69,7 @@ func SnapshotsIn(ctx context.Context, r client.Reader, clusterID string) ([]snap
 	return found, err
 }
 
-// OwnContents are the contents of the host whose driver Xylem is.
+// OwnContents returns the host contents of Xylem's driver.
 func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := r.List(ctx, &list, ReadOnly); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// waitingSource is the source of a claim that may still be created from it.
+// waitingSource returns the data source of a claim that may still be created from it.
 func waitingSource(claim *corev1.PersistentVolumeClaim) string {
 	source, has := datasource.Of(claim)
 	if !has || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
@@ -23,14 +23,14 @@ func waitingSource(claim *corev1.PersistentVolumeClaim) string {
 	return source.Key()
 }
 
-// ClaimsFrom are the claims of a namespace that may still be created from a source, by its
-// datasource.Key: they have no volume yet, or a promise.
+// ClaimsFrom returns the claims of a namespace that may still be created from a source, by its
+// datasource.Key. They have no volume yet, or a promise.
 func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsBySource: source})
 }
 
-// Source reads what the host has of the data source of a claim; nil if it has none. snapshots: it
-// serves snapshots.
+// Source reads the data source of a claim in the host. It returns nil if the claim has none.
+// snapshots: the host serves snapshots.
 func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*placement.Source, error) {
 	of, has := datasource.Of(claim)
 	if !has {
@@ -57,12 +57,12 @@ func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.
 	return s, err
 }
 
-// RestoresOf are the claims that may still be created from the VolumeSnapshot of a name.
+// RestoresOf returns the claims that may still be created from the VolumeSnapshot with this name.
 func RestoresOf(ctx context.Context, r client.Reader, snapshot types.NamespacedName) ([]corev1.PersistentVolumeClaim, error) {
 	return ClaimsFrom(ctx, r, snapshot.Namespace, datasource.SnapshotKey(snapshot.Name))
 }
 
-// SnapshotNamed is the VolumeSnapshot that a VolumeSnapshot, or a content, is about.
+// SnapshotNamed returns the name of a VolumeSnapshot, or of the VolumeSnapshot of a content.
 func SnapshotNamed(obj client.Object) types.NamespacedName {
 	if content, ok := obj.(*snapshotv1.VolumeSnapshotContent); ok {
 		return snapshot.RootOf(content)

@@ -184,13 +184,14 @@ func (l *Link) LeafSnapshotSource(object client.Object, requests route.Requests)
 	return l.Snapshots.Events(object, route.Handler(requests))
 }
 
-// HostSnapshotSource is a source of the host's events of the kinds of snapshots, once the host
-// serves them, whichever member they concern.
+// HostSnapshotSource is a source of the host's events for the kinds of snapshots, once the host
+// serves them. It includes objects of all members.
 func (l *Link) HostSnapshotSource(object client.Object, requests route.Requests) source.Source {
 	return l.HostSnapshots.Events(object, route.Handler(requests))
 }
 
-// LeafSnapshots is the cache of the member's snapshots; nil if it does not serve them.
+// LeafSnapshots returns the cache of the member's snapshots, or nil if the member does not serve
+// them.
 func (l *Link) LeafSnapshots() client.Reader {
 	if l.Snapshots == nil || l.Snapshots.Cache() == nil {
 		return nil

@@ -29,10 +29,9 @@ type PolicyState struct {
 	Detail string
 }
 
-// ProvePolicy asks the member to create, by a dry run, a namespace as Xylem creates them, with
-// a label that Xylem must not set. The current policy must reject it; older versions accept it.
-// The member is linked in any case, because the policies protect the member and its admin may
-// omit them.
+// ProvePolicy creates, with a dry run, a namespace as Xylem creates them, with a label that Xylem
+// must not set. The current policy must reject it; older versions accept it. The member is linked
+// in any case, because the policies protect the member and its admin may omit them.
 func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

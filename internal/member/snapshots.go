@@ -17,8 +17,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Snapshots are the VolumeSnapshots, contents and classes of a member. It may not serve them:
-// then nothing is watched, and Problem says why.
+// Snapshots has the VolumeSnapshots, contents and classes of a member. If the member does not
+// serve them, Xylem watches none, and Problem returns why.
 type Snapshots struct {
 	*route.Optional
 
@@ -27,10 +27,10 @@ type Snapshots struct {
 	waker   route.Waker
 }
 
-// NewSnapshots are those of which nothing is known yet.
+// NewSnapshots returns Snapshots whose state is unknown.
 func NewSnapshots() *Snapshots { return &Snapshots{Optional: route.NewOptional()} }
 
-// Problem is why the snapshots cannot be read; known is false before the first attempt has
+// Problem returns why the snapshots cannot be read. known is false until the first attempt has
 // ended.
 func (s *Snapshots) Problem() (problem *mirror.Refusal, known bool) {
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *Snapshots) Problem() (problem *mirror.Refusal, known bool) {
 	return s.problem, s.problem != nil
 }
 
-// Fail records why they cannot be read.
+// Fail records why the snapshots cannot be read.
 func (s *Snapshots) Fail(problem *mirror.Refusal) {
 	s.mu.Lock()
 	changed := s.problem == nil || *s.problem != *problem
@@ -52,16 +52,16 @@ func (s *Snapshots) Fail(problem *mirror.Refusal) {
 	}
 }
 
-// Serve begins the sources, and enqueues what waited.
+// Serve starts the sources, and enqueues the waiting requests.
 func (s *Snapshots) Serve(c cache.Cache) {
 	s.Optional.Serve(c)
 	s.waker.Wake("")
 }
 
-// Changes enqueues requests whenever another problem is known, or none any more.
+// Changes enqueues requests whenever the problem changes.
 func (s *Snapshots) Changes(requests route.ByName) source.Source { return s.waker.SourceOf(requests) }
 
-// snapshotKinds are what has to be served.
+// snapshotKinds are the kinds that the member must serve.
 func snapshotKinds() map[string]client.ObjectList {
 	return map[string]client.ObjectList{
 		"volumesnapshots": &snapshotv1.VolumeSnapshotList{}, "volumesnapshotcontents": &snapshotv1.VolumeSnapshotContentList{},
@@ -69,8 +69,8 @@ func snapshotKinds() map[string]client.ObjectList {
 	}
 }
 
-// SnapshotsServed reports why a cluster's snapshots cannot be listed; nil if they can. An error
-// tells nothing. who names the cluster in the message.
+// SnapshotsServed returns why a cluster's snapshots cannot be listed, or nil if they can. On an
+// error, the state is unknown. who is the cluster's name in the message.
 func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirror.Refusal, error) {
 	for resource, list := range snapshotKinds() {
 		err := live.List(ctx, list, client.Limit(1))

@@ -91,7 +91,7 @@ func (Unmirrored) sealed()  {}
 func (Withdrawing) sealed() {}
 func (Releasing) sealed()   {}
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e Destroying) Covers(action Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.uid != rootOf(e.Host.pv) {
 		return unproven("it is not known that the host PV ended with its root")
@@ -135,7 +135,7 @@ func (p Prover) Kept(ctx context.Context, host *corev1.PersistentVolume, claim *
 	return e, proven, err
 }
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e Keeping) Covers(action Action, object client.Object) error {
 	claim, err := endsRoot(action, object, e.Root)
 	if err != nil {
@@ -156,7 +156,7 @@ func (e Keeping) Covers(action Action, object client.Object) error {
 	return spend(e.Host.w, e.Root.w, e.Leaf.w)
 }
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e Unmirrored) Covers(action Action, object client.Object) error {
 	claim, err := endsRoot(action, object, e.Root)
 	if err != nil {
@@ -171,7 +171,7 @@ func (e Unmirrored) Covers(action Action, object client.Object) error {
 	return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 }
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e Withdrawing) Covers(action Action, object client.Object) error {
 	root := e.Root
 	if e.Seen.w != nil {
@@ -187,7 +187,7 @@ func (e Withdrawing) Covers(action Action, object client.Object) error {
 	return spend(root.w, e.Made.w, e.Member.w)
 }
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e Releasing) Covers(action Action, object client.Object) error {
 	if e.Promise.w == nil || !hostpv.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
 		return unproven("no promise is marked as releasing")
@@ -208,7 +208,7 @@ func (e Releasing) Covers(action Action, object client.Object) error {
 	return unproven("the evidence is not for a %T", object)
 }
 
-// endsRoot is the leaf claim that is to be deleted, if the proof is for its root.
+// endsRoot returns the leaf claim to delete, if the proof is for its root.
 func endsRoot(action Action, object client.Object, root RootGone) (*corev1.PersistentVolumeClaim, error) {
 	claim, ok := object.(*corev1.PersistentVolumeClaim)
 	if !ok || action != DeleteClaim || root.w == nil || root.w.uid != stampedRoot(claim) {
@@ -235,7 +235,7 @@ func (l LeafVolume) ends(claim *corev1.PersistentVolumeClaim, host *corev1.Persi
 	return destroys && l.pv.UID == leafOf(host)
 }
 
-// stampedRoot is the UID of the root that a leaf says it belongs to.
+// stampedRoot returns the UID of the root in a leaf's stamp.
 func stampedRoot(leaf client.Object) types.UID {
 	return types.UID(leaf.GetAnnotations()[v1alpha1.AnnotationRootUID])
 }

@@ -202,7 +202,7 @@ type KeepingSnapshot struct {
 func (DestroyingSnapshot) sealed() {}
 func (KeepingSnapshot) sealed()    {}
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.uid != e.Host.content.Spec.VolumeSnapshotRef.UID || stampedRoot(object) != e.Root.w.uid {
 		return unproven("it is not known that the snapshot of %T %s has ended", object, client.ObjectKeyFromObject(object))
@@ -231,7 +231,7 @@ func destroysContent(record mirrorsnapshot.Record, action Action, content *snaps
 	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
 }
 
-// Covers is the check of Evidence.
+// Covers implements Evidence.
 func (e KeepingSnapshot) Covers(action Action, object client.Object) error {
 	leaf, ok := object.(*snapshotv1.VolumeSnapshot)
 	if !ok || action != DeleteSnapshot || e.Root.w == nil || e.Root.w.uid != stampedRoot(leaf) {

@@ -20,10 +20,10 @@ type Optional struct {
 	served chan struct{}
 }
 
-// NewOptional is one that is not served.
+// NewOptional returns an Optional that is not served yet.
 func NewOptional() *Optional { return &Optional{served: make(chan struct{})} }
 
-// Serve begins the sources: the cache has been filled with the kinds.
+// Serve starts the sources, once the cache has been filled.
 func (o *Optional) Serve(c cache.Cache) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +33,7 @@ func (o *Optional) Serve(c cache.Cache) {
 	}
 }
 
-// Cache of the kinds; nil if they are not served, or if nobody looks whether they are.
+// Cache returns the cache of the kinds. It is nil if they are not served, or on a nil Optional.
 func (o *Optional) Cache() cache.Cache {
 	if o == nil {
 		return nil
@@ -43,11 +43,11 @@ func (o *Optional) Cache() cache.Cache {
 	return o.cache
 }
 
-// Served is closed when they are.
+// Served returns a channel that is closed when the kinds are served.
 func (o *Optional) Served() <-chan struct{} { return o.served }
 
-// Events is a controller's source of the events of a kind, once it is served: beginning with
-// the objects that there are then.
+// Events returns a source of the events of a kind. Once the kind is served, it begins with the
+// existing objects.
 func (o *Optional) Events(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		begin := func() error {

@@ -50,8 +50,7 @@ func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	return []metav1.Condition{snapshotsAccounted(orphans, &cr.Status)}, nil
 }
 
-// listedSnapshots are the orphaned snapshots as the status shows them, in the order of listed.
-// Pure.
+// listedSnapshots returns the orphaned snapshots for the status, in the order of listed. Pure.
 func listedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot, now metav1.Time) []v1alpha1.OrphanedSnapshot {
 	volumes := make([]v1alpha1.OrphanedVolume, 0, len(before))
 	for _, was := range before {
@@ -64,7 +63,7 @@ func listedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot,
 	return list
 }
 
-// snapshotsAccounted is the SnapshotsAccounted condition. Pure.
+// snapshotsAccounted returns the SnapshotsAccounted condition. Pure.
 func snapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "the host has a VolumeSnapshotContent for every snapshot in the member"}

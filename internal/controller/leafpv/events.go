@@ -45,7 +45,7 @@ func (r *reconciler) eventTaken(s *volume.Observed) {
 		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy there is Retain", s.Name, r.Registration)
 }
 
-// eventFulfilled tells the claim, and the Pods that use it.
+// eventFulfilled emits events on the claim and on the Pods that use it.
 func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if s.Root == nil {
 		return

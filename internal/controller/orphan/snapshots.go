@@ -16,8 +16,8 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// accountSnapshots finds the snapshots of the member that no content of the host represents, if
-// both serve snapshots.
+// accountSnapshots finds the member's snapshots that no host content represents, if both clusters
+// serve snapshots.
 func (s *sweeper) accountSnapshots(ctx context.Context) error {
 	if s.HostSnapshots == nil || s.HostSnapshots.Cache() == nil || s.LeafSnapshots() == nil {
 		return nil
@@ -37,7 +37,8 @@ func (s *sweeper) accountSnapshots(ctx context.Context) error {
 	return nil
 }
 
-// leafSnapshot is a leaf content of this host, by its stamp or by that of its VolumeSnapshot.
+// leafSnapshot is a leaf content of this host, according to its stamp or that of its
+// VolumeSnapshot.
 type leafSnapshot struct {
 	name   string
 	uid    types.UID
@@ -46,7 +47,7 @@ type leafSnapshot struct {
 	leaf types.UID
 }
 
-// sweepSnapshots reads both sides, live; the member first, as sweep does.
+// sweepSnapshots reads both sides live, the member first, like sweep.
 func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) {
 	leaves, err := s.leafSnapshots(ctx)
 	if err != nil || len(leaves) == 0 {
@@ -87,8 +88,7 @@ func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) 
 	return s.confirmedSnapshots(ctx, found)
 }
 
-// leafSnapshots are the member's contents that are of this host, those that are being deleted
-// excepted.
+// leafSnapshots returns the member's contents of this host, except those that are being deleted.
 func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var snapshots snapshotv1.VolumeSnapshotList
@@ -121,8 +121,8 @@ func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 	return found, nil
 }
 
-// judgeSnapshot reports why a snapshot is an orphan; nil if it is none: a content of the host
-// represents it, or is about to. Pure.
+// judgeSnapshot returns why a snapshot is an orphan. It returns nil if a host content represents
+// it, or is about to. Pure.
 func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, roots map[types.NamespacedName]types.UID, clusterID string) *account.Orphan {
 	root := leaf.origin.Root
 	orphan := func(reason, format string, args ...any) *account.Orphan {
@@ -147,7 +147,7 @@ func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, ro
 	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which it was taken, nor a VolumeSnapshotContent that represents it", root)
 }
 
-// confirmedSnapshots are the orphans that are still there.
+// confirmedSnapshots returns the orphans that still exist.
 func (s *sweeper) confirmedSnapshots(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
 	if len(found) == 0 {
 		return nil, nil

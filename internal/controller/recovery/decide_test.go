@@ -27,9 +27,8 @@ var (
 
 const timeout = time.Minute
 
-// seen is a claim of 1Gi, and its Pod, that the scheduler has asked for here, and
-// that this member has failed for longer than the timeout; two others have capacity,
-// the third most.
+// seen returns a claim of 1Gi and its Pod. The scheduler selected this member, which has failed
+// the claim for longer than the timeout. Two others have capacity, the third most.
 func seen(change ...func(*observed)) observed {
 	data := claim{
 		root: &corev1.PersistentVolumeClaim{
@@ -162,7 +161,7 @@ func steered(age time.Duration) func(*observed) {
 	}
 }
 
-// sibling is another claim of the Pod.
+// sibling returns another claim of the Pod.
 func sibling(change ...func(*claim)) func(*observed) {
 	return func(o *observed) {
 		s := claim{root: o.claim.root.DeepCopy(), class: o.claim.class, timeout: timeout}
@@ -218,8 +217,8 @@ func copies(o *observed) {
 	o.group[0] = *o.claim
 }
 
-// said is a decision in words: what is done, with which claims, where to, and who
-// has been tried by then.
+// said describes a decision: the action, the claims, the destination, and the members that
+// failed.
 func said(d decision) string {
 	names := func(claims []claim) string {
 		var all []string

@@ -26,15 +26,15 @@ import (
 const (
 	// Name of the controller.
 	Name = "stuck"
-	// DefaultAfter is how long a deletion may take before it is reported: a provisioner
-	// retries within a minute or so, and a Pod's grace is counted already.
+	// DefaultAfter is how long a deletion may take before it is reported. A provisioner retries
+	// within about a minute, and a Pod's grace period is already counted.
 	DefaultAfter = 2 * time.Minute
-	// look is the longest pause between two looks; a deletion is reported that much
-	// later at most, unless tellings others come first.
+	// look is the maximum interval between two checks. Reports of other deletions can delay a
+	// report further (reportsAtOnce).
 	look = 15 * time.Second
-	// reportsAtOnce is how many deletions of a member are reported in one look: where thousands are
-	// under way at once all are slow, and to report each would make them slower. Those
-	// are first that were not reported yet, the oldest of them; all are counted.
+	// reportsAtOnce is the maximum number of deletions of a member that one check reports. If
+	// thousands are in progress, all are slow, and reporting each would slow them further. New
+	// ones come first, the oldest of them before the others. All are counted.
 	reportsAtOnce = 50
 )
 
@@ -42,24 +42,24 @@ const (
 type Watcher struct {
 	// Client reads the host's cache.
 	Client client.Reader
-	// Recorder of events on the objects that do not go.
+	// Recorder emits events on the objects that stay.
 	Recorder events.EventRecorder
-	// Book that they are entered into, and that has the members' explainers.
+	// Book receives the stuck deletions, and has the members' explainers.
 	Book *account.Book
 	// Clock is the real one.
 	Clock clock.Clock
-	// After how long a deletion is stuck.
+	// After is the time after which a deletion is stuck.
 	After time.Duration
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
 	known map[types.UID]account.Cause
 }
 
-// NeedLeaderElection is true: what is reported is reported once.
+// NeedLeaderElection returns true, so that each problem is reported only once.
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
-// Start looks at intervals, and when something is new, until the context ends.
+// Start checks at intervals, and when a member is new, until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.known = map[types.UID]account.Cause{}
 	for {
@@ -69,7 +69,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.Book.Changed(): // a member is new, perhaps
+		case <-w.Book.Changed(): // maybe there is a new member
 		case <-w.Clock.After(min(look, w.After)):
 		}
 	}
@@ -91,7 +91,7 @@ func (w *Watcher) look(ctx context.Context) error {
 			return err
 		}
 		if there, err := index.Find[v1alpha1.ClusterRegistration](ctx, w.Client, index.Named(cr.Name)); err != nil || there == nil {
-			continue // what is known of it was forgotten meanwhile
+			continue // its state was dropped meanwhile
 		}
 		w.report(cr, late, still)
 	}
@@ -99,7 +99,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// late are a member's stuck deletions, with their causes.
+// late returns a member's stuck deletions with their causes.
 func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
 	host, err := w.inHost(ctx, cr)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 	return late, nil
 }
 
-// inHost are the deletions under way of objects of the host that concern a member.
+// inHost returns the deletions of host objects that concern a member.
 func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
 	ending, err := index.EndingIn(ctx, w.Client, cr.Status.ClusterID, cr.NodeName())
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	return found, err
 }
 
-// cause reports why an object of the host does not go.
+// cause returns why a host object is not deleted.
 func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c candidate) (account.Cause, error) {
 	if claim, ok := c.object.(*corev1.PersistentVolumeClaim); ok {
 		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)
@@ -184,7 +184,7 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 	return because(account.CauseUnknown, "Xylem found no cause. Check the manager's log"), nil
 }
 
-// inMember reports what of an object of the host is still in the member.
+// inMember returns what still exists in the member for a host object.
 func inMember(ctx context.Context, explainer account.Explainer, c candidate) account.Cause {
 	if explainer == nil {
 		return none
@@ -205,8 +205,8 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 	return none
 }
 
-// report enters a member's stuck deletions into the account, and reports on each
-// object why it does not go: once, and again when the cause is another.
+// report records a member's stuck deletions, and emits an event on each object: once, and again
+// when the cause changes.
 func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
 	stuck := account.Stuck{Known: true, Count: len(late)}
 	var age time.Duration
@@ -219,7 +219,7 @@ func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, sti
 	var fresh, changed []candidate
 	for _, c := range late {
 		if c.object == nil {
-			continue // the registration's condition has it
+			continue // the registration's condition reports it
 		}
 		before, known := w.known[c.object.GetUID()]
 		switch {

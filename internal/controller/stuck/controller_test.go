@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// Where thousands do not go, few are reported at a time, each once, and again when the cause
-// is another.
+// Of thousands of stuck objects, only a few are reported at a time, each once, and again when the
+// cause changes.
 func TestFewAreToldAtATime(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
 	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// Kinds, as they are named to users.
+// Kinds, as messages name them.
 const (
 	kindVolume = "PersistentVolume"
 	kindClaim  = "PersistentVolumeClaim"
@@ -27,17 +27,17 @@ const (
 	kindContent = "VolumeSnapshotContent"
 )
 
-// candidate is a deletion that is under way.
+// candidate is a deletion in progress.
 type candidate struct {
 	account.Deletion
-	// object in the host to report it on; nil if there is none.
+	// object is the host object for the report, or nil.
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
 }
 
-// overdue are the deletions that have been under way for longer than a time, the
-// oldest first. One of a leaf object is left out where that of its root is there.
+// overdue returns the deletions that have been in progress for longer than a time, the oldest
+// first. It omits a leaf object if its root is included.
 func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
 	known := map[string]struct{}{}
 	var late []candidate
@@ -66,14 +66,14 @@ func overdue(host, leaves []candidate, now time.Time, after time.Duration) []can
 	return late
 }
 
-// none is no cause that is known.
+// none means that no cause is known.
 var none account.Cause
 
 func because(kind, format string, args ...any) account.Cause {
 	return account.Cause{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// away reports why nothing can be done in a member at present; none if it can.
+// away returns why a member cannot complete deletions at present, or none.
 func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	switch {
@@ -88,9 +88,8 @@ func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 	return none
 }
 
-// waitsFor reports what holds an object that is being deleted, by its finalizers:
-// those of Kubernetes that protect what is in use, and others by name. users are
-// the Pods that use a claim.
+// waitsFor returns what blocks an object's deletion, according to its finalizers: Kubernetes'
+// finalizers for objects in use, and others by name. users are the Pods that use a claim.
 func waitsFor(obj client.Object, users []string) account.Cause {
 	var others []string
 	protected := false
@@ -114,8 +113,8 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	return none
 }
 
-// users are the names of the Pods that hold a claim: those that were ever bound
-// to a node, finished ones among them.
+// users returns the names of the Pods that block a claim's deletion: all that were ever bound to
+// a node, including finished ones.
 func users(pods []corev1.Pod, claim client.ObjectKey) []string {
 	const most = 5
 	var names []string

@@ -16,10 +16,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// explainer finds out from a member's caches why something there does not go.
+// explainer determines from a member's caches why an object there is not deleted.
 type explainer struct{ *member.Link }
 
-// Setup lets a member's deletions be explained while its link lives.
+// Setup registers the explainer for a member's deletions until its link ends.
 func Setup(link *member.Link, book *account.Book) error {
 	link.Run(func(ctx context.Context) error {
 		book.Explain(ctx, link.Registration, &explainer{link})
@@ -37,7 +37,7 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	}
 	var found []account.Deletion
 	add := func(kind string, obj client.Object) {
-		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume is of interest only as its root's
+		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume matters only through its root
 			key := client.ObjectKeyFromObject(obj)
 			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Since: at.Time, Cause: e.Explain(ctx, kind, key)})
 		}
@@ -91,7 +91,7 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 	return because(account.CausePending, "claim %q is being deleted", key), nil
 }
 
-// volume explains a leaf PV by what its provisioner says.
+// volume explains the state of a leaf PV with its provisioner's events.
 func (e *explainer) volume(ctx context.Context, name string) (account.Cause, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, e.Cache, index.Named(name))
 	if err != nil || pv == nil {
@@ -120,7 +120,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner runs", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
-// warning is the latest warning about a leaf PV.
+// warning returns the latest warning event about a leaf PV.
 func (e *explainer) warning(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
 	events, err := index.EventsOf(ctx, e.Cache, metav1.NamespaceAll, pv.UID)
 	if err != nil {

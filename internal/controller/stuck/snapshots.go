@@ -18,7 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// endingContents are the contents of the host that are being deleted, of snapshots in a cluster.
+// endingContents returns the host contents that are being deleted and whose snapshots are in a
+// cluster.
 func (w *Watcher) endingContents(ctx context.Context, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
 	if w.Snapshots == nil || w.Snapshots.Cache() == nil {
 		return nil, nil
@@ -27,8 +28,8 @@ func (w *Watcher) endingContents(ctx context.Context, clusterID string) ([]snaps
 	return slices.DeleteFunc(contents, func(c snapshotv1.VolumeSnapshotContent) bool { return c.DeletionTimestamp == nil }), err
 }
 
-// ofSnapshots reports which snapshots hold a claim: the host's snapshot-controller keeps it until
-// they are ready.
+// ofSnapshots reports which snapshots block a claim's deletion. The host's snapshot-controller
+// protects the claim until they are ready.
 func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) (account.Cause, error) {
 	if w.Snapshots == nil || w.Snapshots.Cache() == nil || !slices.Contains(claim.Finalizers, snapshot.FinalizerSource) {
 		return none, nil
@@ -46,7 +47,8 @@ func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return heldBySnapshots(names, away(cr)), nil
 }
 
-// heldBySnapshots says what a claim waits for, and why that takes so long if it is known. Pure.
+// heldBySnapshots returns what a claim waits for and, if it is known, why that takes so long.
+// Pure.
 func heldBySnapshots(names []string, away account.Cause) account.Cause {
 	if len(names) == 0 {
 		return none
@@ -59,7 +61,7 @@ func heldBySnapshots(names []string, away account.Cause) account.Cause {
 	return because(account.CauseSnapshots, "%s", text)
 }
 
-// some are the first few names.
+// some returns the first few names.
 func some(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -68,7 +70,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// content explains a leaf content by what its driver says.
+// content explains the state of a leaf content with its driver's reports.
 func (e *explainer) content(ctx context.Context, name string) (account.Cause, error) {
 	if e.LeafSnapshots() == nil {
 		if e.Snapshots != nil {
@@ -93,7 +95,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter run", name, content.Spec.DeletionPolicy), nil
 }
 
-// snapshotsOf are the member's contents of snapshots of a leaf PV, by name.
+// snapshotsOf returns the names of the member's contents whose snapshots are of a leaf PV.
 func (e *explainer) snapshotsOf(ctx context.Context, pv *corev1.PersistentVolume) ([]string, error) {
 	if e.LeafSnapshots() == nil || pv.Spec.CSI == nil {
 		return nil, nil

@@ -60,7 +60,7 @@ func closing(conn net.Conn, err error) error {
 	return err
 }
 
-// tunnelTo asks a proxy to connect to an address (HTTP CONNECT).
+// tunnelTo opens a tunnel to an address through a proxy (HTTP CONNECT).
 func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		secure := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})

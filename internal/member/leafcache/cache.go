@@ -111,7 +111,7 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 	return built, inform(ctx, built, kinds...)
 }
 
-// reduceSnapshot keeps of a VolumeSnapshot that is not this host's that its name is taken.
+// reduceSnapshot drops everything but the name of a VolumeSnapshot that is not this host's.
 func reduceSnapshot(hostID string) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		vs, ok := obj.(*snapshotv1.VolumeSnapshot)

@@ -67,15 +67,15 @@ func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 // Key returns the kind and name of the source, for an index within one namespace.
 func (s Source) Key() string { return s.GroupKind() + "/" + s.Name }
 
-// ClaimKey is the Key of a claim as a source.
+// ClaimKey returns the Key of a claim as a source.
 func ClaimKey(name string) string { return Source{Kind: claimKind, Name: name}.Key() }
 
-// SnapshotKey is the Key of a snapshot as a source.
+// SnapshotKey returns the Key of a snapshot as a source.
 func SnapshotKey(name string) string {
 	return Source{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}.Key()
 }
 
-// GroupKind is the kind of the source with its group: Image.example.com.
+// GroupKind returns the kind of the source with its group: Image.example.com.
 func (s Source) GroupKind() string {
 	if s.Group == "" {
 		return s.Kind
@@ -83,7 +83,7 @@ func (s Source) GroupKind() string {
 	return s.Kind + "." + s.Group
 }
 
-// String names the source in messages.
+// String returns the name of the source for messages.
 func (s Source) String() string {
 	name := s.Name
 	if s.Namespace != "" {
@@ -98,25 +98,25 @@ func (s Source) String() string {
 	return fmt.Sprintf("%s %q", s.GroupKind(), name)
 }
 
-// Record is what the source of a claim was when Xylem chose the member for it.
+// Record identifies the source of a claim when Xylem selected the member.
 type Record struct {
 	// ClusterID of the member that has the source.
 	ClusterID string
-	// UID of the claim, or of the snapshot, in the host.
+	// UID of the claim or snapshot in the host.
 	UID types.UID
 }
 
-// RecordOf a root claim; false if there is none.
+// RecordOf returns the record on a root claim, and false if there is none.
 func RecordOf(root *corev1.PersistentVolumeClaim) (Record, bool) {
 	cluster, uid, found := strings.Cut(root.Annotations[v1alpha1.AnnotationSource], "/")
 	return Record{cluster, types.UID(uid)}, found && cluster != "" && uid != ""
 }
 
-// Annotation is the record as a root claim has it.
+// Annotation returns the record as an annotation's value.
 func (r Record) Annotation() string { return r.ClusterID + "/" + string(r.UID) }
 
-// OfLeaf is the UID, in the host, of what a leaf claim was to be created from; empty if it does
-// not say so.
+// OfLeaf returns the UID, in the host, of a leaf claim's source, or "" if the leaf claim does not
+// record it.
 func OfLeaf(leaf *corev1.PersistentVolumeClaim) types.UID {
 	return types.UID(leaf.Annotations[v1alpha1.AnnotationSource])
 }

@@ -50,8 +50,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// The API server fills in dataSourceRef: the same source in one field, or in both, is the same.
-// A leaf claim without the root's source is the loss of data that Same is for.
+// The API server fills in dataSourceRef: a source in one field or in both is the same. Same
+// prevents the loss of data if a leaf claim lacks the root's source.
 func TestSame(t *testing.T) {
 	source := &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
 	one := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}}

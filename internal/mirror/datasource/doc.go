@@ -1,10 +1,10 @@
-// Package datasource reads from a claim what its volume is to be created from: another claim,
-// a snapshot, or something that a populator knows. It is pure.
+// Package datasource reads the data source of a claim: another claim, a snapshot, or an object that
+// only a populator knows. It is pure.
 //
-// Xylem records on the root claim what its source was (Record): the member that has it, and
-// its UID. A source is named, and somebody may delete it and create another one of its name;
-// the record keeps Xylem from copying that one. The leaf claim has the UID too.
+// Xylem records the source on the root claim (Record): the member that has it, and its UID. A claim
+// refers to its source by name, and somebody may delete the source and create another one with its
+// name. The record prevents Xylem from copying that one. The leaf claim records the UID too.
 //
-// A claim with a source must never get an empty disk. Same compares what the leaf claim asks
-// for with what the root does, before its volume is used.
+// A claim with a source must never get an empty disk. Before Xylem uses the volume, Same compares
+// the leaf claim's source with the root's.
 package datasource

@@ -7,13 +7,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// IsNameFor reports whether a host PV of that name can be a leaf PV's mirror.
+// IsNameFor reports whether a host PV with this name can be a leaf PV's mirror.
 func IsNameFor(hostName, leafName, clusterID string) bool {
 	return hostName == Name(leafName, clusterID, false) || hostName == Name(leafName, clusterID, true)
 }
 
-// Requests reports whether a claim asks, by spec.volumeName, for a leaf volume
-// that was created for an earlier claim of its own namespace and name.
+// Requests reports whether a claim requests, with spec.volumeName, a leaf volume that was created
+// for an earlier claim of its namespace and name.
 func Requests(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
 	origin, ours := mirror.OriginIn(m.HostID, leaf)
 	return ours && root.DeletionTimestamp == nil && leaf.DeletionTimestamp == nil && origin.UID != root.UID &&

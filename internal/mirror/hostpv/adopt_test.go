@@ -11,8 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a claim that was re-created and names the volume that one of its
-// name had.
+// comeBack is a re-created claim that names the volume of an earlier claim with its name.
 type comeBack struct {
 	root   *corev1.PersistentVolumeClaim
 	leaf   *corev1.PersistentVolume

@@ -6,12 +6,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Change is what of a host PV has to change because its leaf PV has.
-// Everything else of a PV is immutable, or the host's own.
+// Change has the fields of a host PV that must follow its leaf PV. All others are immutable, or
+// belong to the host.
 type Change struct {
-	// Capacity to set; nil if it is right.
+	// Capacity to set, or nil.
 	Capacity corev1.ResourceList
-	// VolumeAttributesClassName to set; nil if it is right.
+	// VolumeAttributesClassName to set, or nil.
 	VolumeAttributesClassName *string
 }
 
@@ -20,10 +20,9 @@ func (c Change) Empty() bool {
 	return c.Capacity == nil && c.VolumeAttributesClassName == nil
 }
 
-// Drift compares a host PV with its leaf PV, whose volume attributes class has the name
-// attributes in the host; empty if that is not known. The class
-// follows only once the host PV is bound: before, it has to be the root claim's
-// for the two to bind.
+// Drift compares a host PV with its leaf PV. attributes is the host's name of the leaf's volume
+// attributes class, or "" if it is unknown. The class follows only once the host PV is bound,
+// because PV and claim are bound only if they name the same class.
 func Drift(host, leaf *corev1.PersistentVolume, attributes string) Change {
 	var change Change
 	if storage := storageOf(leaf); storage != nil && !equality.Semantic.DeepEqual(host.Spec.Capacity, storage) {

@@ -10,7 +10,7 @@ import (
 
 const asAttributes = "kept as driver and handle in the volume attributes of the host volume, whose driver is always Xylem's: with the real driver's name, the host's controllers would delete or resize the disk"
 
-// Table decides on every field of a leaf volume's spec.
+// Table classifies every field of a leaf volume's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolume spec (member to host)",
 	Root:   "spec",

@@ -24,21 +24,20 @@ const (
 	promiseHandlePrefix = "mock-vol-"
 )
 
-// PromiseName is the name of the promise that is created for a claim.
+// PromiseName returns the name of a claim's promise.
 func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
 
 // NamesPromise reports whether a volume name is that of a promise.
 func NamesPromise(volume string) bool { return strings.HasPrefix(volume, promiseNamePrefix) }
 
-// Promises reports whether a class makes promises.
+// Promises reports whether a class is in promise mode.
 func Promises(class *storagev1.StorageClass) bool {
 	c, err := hostclass.Read(class)
 	return err == nil && c.Provisioning == v1alpha1.ProvisioningPromise
 }
 
-// PromiseRefusal reports why nothing is promised to a claim of a class that makes
-// promises; nil if it may be. What would have to hold of a volume that does not
-// exist yet, nobody can promise.
+// PromiseRefusal reports why a claim of a promise class cannot get a promise, or nil. Xylem
+// cannot promise properties of a volume that does not exist yet.
 func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *mirror.Refusal {
 	refuse := func(reason, format string, args ...any) *mirror.Refusal {
 		return &mirror.Refusal{Reason: reason, Message: "Xylem cannot promise a volume to this claim: " + fmt.Sprintf(format, args...)}
@@ -60,17 +59,16 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	return nil
 }
 
-// LostPromise reports whether a claim was bound to a promise that is gone: its own,
-// or one of an earlier claim that it used again. The phase is the host's to write.
+// LostPromise reports whether a claim was bound to a promise that is gone: its own, or an earlier
+// claim's that it reused. The host sets the phase.
 func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
 
-// PromiseFor is the PV that a claim of a promise class is bound to at once: the
-// mock PV of seed 000. The class's parameters are copied into it, for the class
-// may be replaced by the time that they are needed. Its finalizer holds it until
-// it is known that no member has, or will have, a disk for it. That of a claim with a
-// data source is held to the member that has the source.
+// PromiseFor returns the PV to which a claim of a promise class is bound at once: the mock PV of
+// seed 000. It has a copy of the class's parameters, because the class may be replaced before
+// they are needed. Its finalizer protects it until no member has, or will have, a disk for it. If
+// the claim has a data source, its node affinity selects the member that has the source.
 func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -132,24 +130,23 @@ func IsPromise(pv *corev1.PersistentVolume) bool {
 		pv.Annotations[v1alpha1.AnnotationMockPV] == "true" && pv.Annotations[annotationProvisionedBy] == v1alpha1.ProvisionerName
 }
 
-// IsUnfulfilled reports whether a PV is a promise that has no disk. One whose
-// record of its disk is not whole is neither this nor a LeafOf: nothing is
-// made or destroyed for it.
+// IsUnfulfilled reports whether a PV is a promise without a disk. A promise with an incomplete
+// record of its disk is neither this nor a LeafOf: Xylem creates and destroys nothing for it.
 func IsUnfulfilled(pv *corev1.PersistentVolume) bool {
 	return IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationVolume] == "" && pv.Annotations[v1alpha1.AttributeLeafUID] == ""
 }
 
-// IsPromiseIn reports whether a PV is a promise without a disk that a member has.
+// IsPromiseIn reports whether a PV is a promise without a disk that is assigned to a member.
 func IsPromiseIn(pv *corev1.PersistentVolume, clusterID string) bool {
 	return IsUnfulfilled(pv) && clusterID != "" && pv.Labels[v1alpha1.LabelClusterID] == clusterID
 }
 
-// IsUnused reports whether a PV is a promise that no member has, or ever had.
+// IsUnused reports whether a PV is a promise that is not assigned to a member.
 func IsUnused(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) && pv.Labels[v1alpha1.LabelClusterID] == ""
 }
 
-// PromiseClass is the host class of a promise, as it was when it was created.
+// PromiseClass returns the host class of a promise as it was at the promise's creation.
 func PromiseClass(pv *corev1.PersistentVolume) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: pv.Spec.StorageClassName},
@@ -158,26 +155,26 @@ func PromiseClass(pv *corev1.PersistentVolume) *storagev1.StorageClass {
 	}
 }
 
-// WhenUnused reports whether a PV is a promise whose disk goes with its last Pod.
+// WhenUnused reports whether a PV is a promise whose disk is released with its last Pod.
 func WhenUnused(pv *corev1.PersistentVolume) bool {
 	return IsPromise(pv) && pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// Releasing reports whether the disk of a fulfilled promise is being destroyed
-// since no Pod uses it.
+// Releasing reports whether the disk of a fulfilled promise is being destroyed because no Pod
+// uses it.
 func Releasing(pv *corev1.PersistentVolume) bool {
 	uid := pv.Annotations[v1alpha1.AnnotationReleasing]
 	return uid != "" && WhenUnused(pv) && uid == pv.Annotations[v1alpha1.AttributeLeafUID]
 }
 
-// MarkedUnused reports whether a promise says since when no Pod uses its disk.
+// MarkedUnused reports whether a promise records since when no Pod uses its disk.
 func MarkedUnused(pv *corev1.PersistentVolume) bool {
 	_, marked := pv.Annotations[v1alpha1.AnnotationUnusedSince]
 	return marked
 }
 
-// WithMember is a promise with the record that a member has it, and for which Pod; also if an
-// admin took it from that member before.
+// WithMember returns a promise that records its member and the Pod for which the member has it.
+// It removes the record that an admin took the promise from that member.
 func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.Pod) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
@@ -190,12 +187,12 @@ func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.P
 	return after
 }
 
-// ConsumerOf is a Pod as a promise names it.
+// ConsumerOf returns a Pod's name as promises record it.
 func ConsumerOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s/%s/%s", pod.Namespace, pod.Name, pod.UID)
 }
 
-// WithoutMember is a promise that no member has any more.
+// WithoutMember returns a promise that is not assigned to a member.
 func WithoutMember(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	for _, key := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterID} {
@@ -210,9 +207,9 @@ func WithoutMember(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return after
 }
 
-// Fulfil is a promise that a member has with the record of its disk: the leaf PV,
-// its driver and handle, its capacity, Retain if the member retains, and the
-// member's nodes as the only ones, unless the disk goes with its last Pod.
+// Fulfil returns a promise with the record of its disk: the leaf PV, its driver and handle, its
+// capacity, and Retain if the member retains. Its node affinity selects the member, unless the
+// disk is released with its last Pod.
 func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolumeReclaimPolicy, m mirror.Member) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Annotations = fields.Merged(after.Annotations, map[string]string{
@@ -237,9 +234,9 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 	return after
 }
 
-// Unfulfil is a promise whose disk is gone, and that may be fulfilled again, in
-// whichever member. Its claim may be gone. Its finalizer, which may have been taken
-// off with its last member, holds it again, if it is not being deleted.
+// Unfulfil returns a promise whose disk is gone, so that any member can fulfill it again. Its
+// claim may be gone. It restores the finalizer, which may have been removed with the last member,
+// unless the promise is being deleted.
 func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	after := WithoutMember(pv)
 	if claim != nil {
@@ -251,9 +248,8 @@ func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return after
 }
 
-// Movable reports whether a PV is a promise that is bound, and that another member
-// may fulfil once nobody minds what is there: it has no disk, or one that is not to
-// outlive its Pods.
+// Movable reports whether a PV is a bound promise that another member may fulfill if nobody needs
+// its data: it has no disk, or one that may not outlive its Pods.
 func Movable(pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase != corev1.VolumeBound || pv.Spec.ClaimRef == nil || pv.DeletionTimestamp != nil {
 		return false
@@ -262,9 +258,9 @@ func Movable(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) || fulfilled && WhenUnused(pv)
 }
 
-// ReleasePromise is a promise that an admin takes from a member without the member's doing:
-// what is there of it stays. It says so, so that the member does not take it back
-// by itself, if any had it. Its claim may be gone.
+// ReleasePromise returns a promise that an admin takes from a member. The member's objects stay.
+// It records this, so that the member does not take the promise back by itself. Its claim may be
+// gone.
 func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
 	if clusterID == "" {
@@ -275,8 +271,8 @@ func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeC
 	return after
 }
 
-// LeaveMember is the claim of such a promise without its placement in that member; nil if it is not
-// placed there.
+// LeaveMember returns the claim of such a promise without its placement in that member, or nil if
+// it is not placed there.
 func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolumeClaim {
 	if claim == nil || clusterID == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != clusterID {
 		return nil
@@ -291,8 +287,7 @@ func PromiseReleasedBy(pv *corev1.PersistentVolume, clusterID string) bool {
 	return clusterID != "" && IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationAbandon] == clusterID
 }
 
-// promisedLeaf is LeafOf for promises: label, annotations and node affinity
-// have to agree.
+// promisedLeaf is LeafOf for promises: label, annotations and node affinity must agree.
 func promisedLeaf(pv *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	pinned := func() bool {
 		if WhenUnused(pv) {

@@ -82,8 +82,8 @@ func ofClaim(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// The promise of a claim with a data source is held to the member that has the source, from the
-// beginning; the disk that fulfills it changes nothing of that.
+// The promise of a claim with a data source selects the member that has the source from the
+// beginning. The disk that fulfills it does not change that.
 func TestPromiseWithSource(t *testing.T) {
 	claim := promisee.DeepCopy()
 	ofClaim(claim)
@@ -134,8 +134,7 @@ func TestPromiseRefusal(t *testing.T) {
 	}
 }
 
-// What is reported of a promise in each state, and on the way there
-// and back.
+// The reports of a promise in each state, and during its transitions.
 func TestLifeOfAPromise(t *testing.T) {
 	for name, class := range map[string]*storagev1.StorageClass{"on claim deletion": promisor, "when unused": whenUnused()} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +197,8 @@ func TestLifeOfAPromise(t *testing.T) {
 	}
 }
 
-// What an admin takes from a member, another may fulfil; what is there is not taken
-// back by the member itself.
+// Another member may fulfill what an admin took from a member. The member does not take it back
+// by itself.
 func TestReleasePromise(t *testing.T) {
 	boundTo := func(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv.UID, pv.Status.Phase = "pv-uid", corev1.VolumeBound
@@ -261,8 +260,7 @@ func TestFulfilRetains(t *testing.T) {
 	}
 }
 
-// A record that does not hold together represents nothing, and is not taken for a
-// promise to fulfil either.
+// A PV with an inconsistent record represents nothing, and is not an unfulfilled promise either.
 func TestPromiseTampered(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"no label":           func(pv *corev1.PersistentVolume) { pv.Labels = nil },

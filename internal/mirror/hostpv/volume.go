@@ -18,14 +18,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// annotationProvisionedBy tells the PV controller whose volume it is: with a
-// name that it does not know, a released volume is left to its provisioner.
+// annotationProvisionedBy has the name of the volume's provisioner. The PV controller does not
+// know this name, so it leaves a released volume to its provisioner.
 const annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// Mirror is the host PV that mirrors a leaf PV for a root claim: the
-// contract of DESIGN.md §1. Its name is the leaf PV's; on a collision, see
-// Name. Labels of the leaf PV are not carried: the scheduler would
-// hold zones and regions among them against the virtual node.
+// Mirror returns the host PV that mirrors a leaf PV for a root claim, according to the contract
+// of DESIGN.md §1. Its name is the leaf PV's; on a collision, see Name. It has no labels of the
+// leaf PV, because the scheduler would compare zones and regions with those of the virtual node.
 func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	policy corev1.PersistentVolumeReclaimPolicy, m mirror.Member,
 ) *corev1.PersistentVolume {
@@ -79,10 +78,10 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 	return host
 }
 
-// attributeLimit in bytes of what the host PV says of the member's volume.
+// attributeLimit is the maximum length in bytes of the member's data on the host PV.
 const attributeLimit = 1024
 
-// storageOf a leaf PV: the one resource that a PV has.
+// storageOf returns the storage capacity of a leaf PV, the only resource of PVs.
 func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
 	if !there {
@@ -95,7 +94,7 @@ func affinityTo(clusterID string) *corev1.VolumeNodeAffinity {
 	return affinity(v1alpha1.LabelClusterID, clusterID)
 }
 
-// affinity to the nodes that have a label.
+// affinity selects the nodes with a label.
 func affinity(label, value string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -106,13 +105,13 @@ func affinity(label, value string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// suffixBytes of a digest distinguish volumes whose leaves have the same name in
-// two members: with 2^64 suffixes, nobody has as many members.
+// suffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
+// name in two members. 2^64 suffixes are enough.
 const suffixBytes = 8
 
-// Name is the name of the host PV that mirrors a leaf PV: the leaf's,
-// with a suffix made of cluster ID and name if that one is taken. Suffixed
-// names of different leaves differ, also where a long name has to be cut.
+// Name returns the name of the host PV that mirrors a leaf PV: the leaf's, with a suffix made of
+// cluster ID and name if that one is taken. Suffixed names of different leaves differ, even if a
+// long name is truncated.
 func Name(leafName, clusterID string, collides bool) string {
 	if !collides {
 		return leafName
@@ -163,13 +162,13 @@ func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool
 		host.Annotations[v1alpha1.AnnotationVolume] == handle
 }
 
-// isLeaf reports whether what a host PV records can be a leaf PV in the member that
-// its label names.
+// isLeaf reports whether the record of a host PV can be that of a leaf PV in the member that its
+// label names.
 func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
 	if clusterID == "" || uid == "" || host.Labels[v1alpha1.LabelClusterID] != clusterID {
 		return false
 	}
-	// Nearly always it is the host PV's own name, which the API server has validated.
+	// It is usually the host PV's own name, which the API server has validated.
 	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
@@ -189,22 +188,21 @@ func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
-// Ended reports whether the host's PV controller says that a PV's claim is gone: the PV is
-// Released, or reclaiming it has failed since then.
+// Ended reports whether the host's PV controller found that a PV's claim is gone: the PV is
+// Released, or its reclaim has failed since.
 func Ended(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }
 
-// Abandoned reports whether an admin gives up the volume that a host PV represents.
+// Abandoned reports whether an admin abandons the volume that a host PV represents.
 func Abandoned(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
-// Policy is the reclaim policy of a host PV: Delete only if the host's class
-// and the leaf PV's own policy both say so. A class that is not there any more
-// (nil) cannot say so, and neither does Recycle: what nobody has asked to be
-// destroyed is retained. leafPolicy is the one that the member gave, not the
-// Retain that stands on leaf PVs in use.
+// Policy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf
+// PV's own policy are both Delete. Otherwise, also for a missing class (nil) or Recycle, the
+// volume is retained. leafPolicy is the member's original policy, not the Retain that Xylem sets
+// on leaf PVs in use.
 func Policy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {
 	if hostClass == nil || leafPolicy != corev1.PersistentVolumeReclaimDelete {
 		return corev1.PersistentVolumeReclaimRetain

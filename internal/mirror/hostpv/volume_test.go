@@ -160,7 +160,7 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// Whatever is behind a leaf volume, the host sees Xylem's driver and no other.
+// Whatever the source of a leaf volume is, the host shows only Xylem's driver.
 func TestHostVolumeNeverCarriesASource(t *testing.T) {
 	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {

@@ -11,24 +11,24 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// AttributesClass is what is to become of the VolumeAttributesClass of a leaf claim.
+// AttributesClass is the required change of a leaf claim's VolumeAttributesClass.
 type AttributesClass int
 
-// What is to become of it.
+// The required changes.
 const (
-	// AttributesKept: it is what the root names, or cannot be changed yet.
+	// AttributesKept: it already matches the root's, or cannot be changed yet.
 	AttributesKept AttributesClass = iota
-	// AttributesChange: the leaf claim is to name the root's class, or none if the member
-	// never applied one.
+	// AttributesChange: the leaf claim must name the root's class, or none if the member never
+	// applied one.
 	AttributesChange
-	// AttributesFixed: the root names none, and the member has applied one. Kubernetes lets
-	// nobody take that off.
+	// AttributesFixed: the root names none, but the member has applied one, which Kubernetes does
+	// not allow to be removed.
 	AttributesFixed
 )
 
-// AttributesOf compares the VolumeAttributesClass of a leaf claim with its root's. Only a
-// bound claim's can be changed. It is compared by the host's name: a mapping that an admin
-// changes does not change disks that exist.
+// AttributesOf compares the VolumeAttributesClass of a leaf claim with its root's. Only a bound
+// claim's can be changed. It compares the host's names, so that a changed mapping does not affect
+// existing disks.
 func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 	want, has := ptr.Deref(root.Spec.VolumeAttributesClassName, ""), HostAttributesClass(leaf, ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""))
 	switch {
@@ -40,9 +40,9 @@ func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 	return AttributesChange
 }
 
-// WithAttributesClass is a copy of a leaf claim that names a VolumeAttributesClass of its
-// member, and notes which one of the host that stands for; both empty for none. Earlier notes
-// stay as long as the claim's status may name their classes.
+// WithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
+// member and records the host's name for it. Both are empty for none. Earlier records stay as
+// long as the claim's status may name their classes.
 func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	before, notes := attributesNotes(leaf), map[string]string{}
@@ -64,9 +64,9 @@ func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string
 	return leaf
 }
 
-// HostAttributesClass is the host's name of a VolumeAttributesClass that a leaf claim, its
-// status or its volume names; empty for none. One that Xylem did not set, as somebody in the
-// member did, is shown by its own name.
+// HostAttributesClass returns the host's name of a VolumeAttributesClass that a leaf claim, its
+// status or its volume names, or "" for none. A class that somebody in the member set keeps its
+// own name.
 func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) string {
 	if member == "" {
 		return ""
@@ -77,11 +77,11 @@ func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) stri
 	return sanitize.Plain(member, nameLimit)
 }
 
-// nameLimit of the name of a class: it is a DNS subdomain.
+// nameLimit is the maximum length of a class name, which is a DNS subdomain.
 const nameLimit = 253
 
-// attributesNotes of a leaf claim: the host's class by the member's. What cannot be read was
-// not written by Xylem, and says nothing.
+// attributesNotes returns the records of a leaf claim: the host's class names by the member's. It
+// ignores records that do not parse, because Xylem did not write them.
 func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	raw, noted := leaf.Annotations[v1alpha1.AnnotationAttributesClasses]
 	if !noted {
@@ -94,8 +94,7 @@ func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	return notes
 }
 
-// hostAttributesClasses puts the host's names of a leaf claim's VolumeAttributesClasses into
-// what its root is to show.
+// hostAttributesClasses replaces the member's class names in a root's new status by the host's.
 func hostAttributesClasses(leaf *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus) {
 	if current := ptr.Deref(leaf.Status.CurrentVolumeAttributesClassName, ""); current != "" {
 		status.CurrentVolumeAttributesClassName = ptr.To(HostAttributesClass(leaf, current))

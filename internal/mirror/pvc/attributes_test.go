@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
-// classed is a bound leaf claim that names a class, noted as a host's.
+// classed returns a bound leaf claim that names a class and records a host class for it.
 func classed(member, host string) *corev1.PersistentVolumeClaim {
 	leaf := WithAttributesClass(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), member, host)
 	leaf.Status.Phase = corev1.ClaimBound
@@ -58,8 +58,8 @@ func TestAttributesOf(t *testing.T) {
 	}
 }
 
-// The host's quotas count all of the names of a claim: they are the host's, through a change,
-// one that fails, and its end.
+// The host's quotas count all class names of a claim. They are the host's names during a change,
+// a failed change, and afterwards.
 func TestStatusHasTheHostsNames(t *testing.T) {
 	leaf := classed("m-gold", "gold")
 	leaf.Status.CurrentVolumeAttributesClassName = named("m-gold")

@@ -13,12 +13,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Translate is the leaf claim of a root claim, origin included, with the
-// member's class: by the decisions of FIELDS.md. It carries nothing of any
-// binding: no volume name, no bind annotations, no selected node; and no
-// VolumeAttributesClass, which WithAttributesClass sets. The data source stays: whether the
-// claim may be created from it is for the caller to know. The error, if
-// any, is a *Refusal.
+// Translate returns the leaf claim of a root claim, with its origin and the member's class,
+// according to FIELDS.md. It has no binding: no volume name, bind annotations or selected node.
+// It has no VolumeAttributesClass, which WithAttributesClass sets. It has the data source; the
+// caller must know whether it may be used. The error, if any, is a *Refusal.
 func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Member) (*corev1.PersistentVolumeClaim, error) {
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	if refused := fields.Shaped(claimShape, &leaf.Spec, Table.Root); len(refused) > 0 {
@@ -33,25 +31,25 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 	return leaf, nil
 }
 
-// WithSource is a leaf claim that says what, by its UID in the host, it is to be created from.
+// WithSource returns a leaf claim that records the UID of its data source in the host.
 func WithSource(leaf *corev1.PersistentVolumeClaim, source types.UID) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationSource, string(source))
 	return leaf
 }
 
-// WithVolume is a copy of a leaf claim that asks for one volume by name: the
-// one that the root is bound to already.
+// WithVolume returns a copy of a leaf claim that names the volume to which the root is already
+// bound.
 func WithVolume(leaf *corev1.PersistentVolumeClaim, volumeName string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	leaf.Spec.VolumeName = volumeName
 	return leaf
 }
 
-// Growth is the storage request that the leaf claim has to have now, and
-// whether that differs from the one it has. It grows as the root's does. It
-// shrinks only as Kubernetes lets a user withdraw a growth that failed: to
-// more than the capacity that is there. Only a bound claim can be changed.
+// Growth returns the storage request that the leaf claim must have, and whether it differs from
+// the current one. It follows the root's request. It shrinks only if Kubernetes lets a user
+// cancel a failed expansion: to more than the current capacity. Only a bound claim can be
+// changed.
 func Growth(root, leaf *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 	want := root.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := leaf.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -70,7 +70,7 @@ func TestTranslateClaim(t *testing.T) {
 	}
 }
 
-// A claim that is to be created from something never becomes one that is not.
+// A claim with a data source never becomes one without it.
 func TestTranslateKeepsTheDataSource(t *testing.T) {
 	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{
 		"a claim":       {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
@@ -144,7 +144,7 @@ func claimCond(t corev1.PersistentVolumeClaimConditionType, message string) core
 	return corev1.PersistentVolumeClaimCondition{Type: t, Status: "True", Message: message}
 }
 
-// resizing is the status of a leaf claim in the middle of a resize.
+// resizing returns the status of a leaf claim during a resize.
 func resizing() corev1.PersistentVolumeClaimStatus {
 	return corev1.PersistentVolumeClaimStatus{
 		Phase:       corev1.ClaimBound,
@@ -163,7 +163,7 @@ func resizing() corev1.PersistentVolumeClaimStatus {
 	}
 }
 
-// asking is the spec of a claim that requests so much.
+// asking returns the spec of a claim with this request.
 func asking(size string) corev1.PersistentVolumeClaimSpec {
 	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(size)}}
 }
@@ -254,7 +254,7 @@ func TestClaimStatusApply(t *testing.T) {
 	}
 }
 
-// As of Pods: quotas count the larger of what a claim requests and what is allocated.
+// As for Pods, quotas count the larger of a claim's requested and allocated capacity.
 func TestClaimStatusIsCapped(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	root, leaf := mirrortest.RootClaim(asking("1Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})

@@ -23,10 +23,9 @@ var volumeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimVolumeModifyingVolume,
 }
 
-// TranslateStatus is what the host is to show of a leaf claim: the fields of
-// the root's status that are Xylem's, by the decisions of FIELDS.md. A leaf
-// that is not bound has nothing to show, and neither has one whose root is not:
-// until then the host's PV controller has the word.
+// TranslateStatus returns the part of a root's status that Xylem mirrors from the leaf claim,
+// according to FIELDS.md. It is empty if the leaf or the root is not bound. Until then, the
+// host's PV controller owns these fields.
 func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
 	if leaf.Status.Phase != corev1.ClaimBound || root.Status.Phase != corev1.ClaimBound {
 		return corev1.PersistentVolumeClaimStatus{}
@@ -37,7 +36,7 @@ func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.Persistent
 	return want
 }
 
-// ownClaimStatus is what of a claim's status is Xylem's on roots.
+// ownClaimStatus returns the part of a root's status that Xylem owns.
 func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
 	own := *claim.Status.DeepCopy()
 	fields.Shaped(claimStatusShape, &own, StatusTable.Root)
@@ -50,9 +49,9 @@ func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolume
 	return own
 }
 
-// StatusCurrent reports whether the root shows want already, and nothing
-// of Xylem's besides. Capacity and volume attributes class that want does not
-// have are the host PV controller's, who sets them at binding.
+// StatusCurrent reports whether the root already shows want, and nothing else of Xylem's. A
+// capacity or volume attributes class that want lacks belongs to the host's PV controller, which
+// sets them when it binds the claim.
 func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {
 	has := ownClaimStatus(root)
 	if len(want.Capacity) == 0 {
@@ -70,15 +69,14 @@ func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVol
 	return equality.Semantic.DeepEqual(has, want)
 }
 
-// StatusApply is the body of a server-side apply of want to the root's
-// status subresource. It names the root by UID, and all that is Xylem's of the
-// status, since what an apply no longer names is removed.
+// StatusApply returns the body of a server-side apply of want to the root's status. It contains
+// the root's UID, and all fields that Xylem owns in the status, because an apply removes owned
+// fields that it omits.
 func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) *unstructured.Unstructured {
 	return fields.StatusApply("PersistentVolumeClaim", root, fields.ToMap(&want))
 }
 
-// storageOnly removes the other resources from a claim's status: claims
-// have none.
+// storageOnly removes resources other than storage from a claim's status: claims have no others.
 func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
 		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return name != corev1.ResourceStorage })

@@ -50,7 +50,7 @@ var steps = []struct {
 	{Abandon, "records what an admin abandons, and removes the finalizer from the host content", Needs{}},
 }
 
-// NeedsOf a step.
+// NeedsOf returns the needs of a step.
 func NeedsOf(step Step) Needs {
 	for _, s := range steps {
 		if s.step == step {
