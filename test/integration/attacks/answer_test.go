@@ -20,25 +20,25 @@ import (
 
 const (
 	protobufType = "application/vnd.kubernetes.protobuf"
-	// shippedLimit in KiB of the manager's memory, as config/manager sets it.
+	// shippedLimit is the manager's memory limit in KiB, from config/manager.
 	shippedLimit = 1 << 20
 )
 
-// fieldOf protobuf that is length-delimited.
+// fieldOf returns a length-delimited protobuf field.
 func fieldOf(number byte, value []byte) []byte {
 	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(value))), value...)
 }
 
-// wrapped is an object of v1 in Kubernetes' protobuf.
+// wrapped returns an object of v1 in Kubernetes' protobuf encoding.
 func wrapped(kind string, raw []byte) []byte {
 	typeMeta := append(fieldOf(1, []byte("v1")), fieldOf(2, []byte(kind))...)
 	return append([]byte("k8s\x00"), append(fieldOf(1, typeMeta), fieldOf(2, raw)...)...)
 }
 
-// empties are a MiB of empty objects, in field 2 of a list, or of a Pod's spec.
+// empties returns a MiB of empty objects, in field 2 of a list, or of a Pod's spec.
 var empties = bytes.Repeat([]byte{0x12, 0}, 1<<19)
 
-// peak is the most memory in KiB that the manager has had.
+// peak returns the manager's peak memory in KiB.
 func peak() int {
 	GinkgoHelper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", x.Manager.PID()))
@@ -50,11 +50,11 @@ func peak() int {
 	return kib
 }
 
-// linked answers like a member's API server until the caches are filled: it has the
-// namespace xylem-system, and takes the fence.
+// linked responds like a member's API server until the caches are filled: it has the namespace
+// xylem-system, and accepts the fence.
 func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) {
 	switch {
-	case r.Method != http.MethodGet: // the fence is as it was sent
+	case r.Method != http.MethodGet: // the fence as it was sent
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -74,7 +74,7 @@ func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) 
 	}
 }
 
-// forced lets a registration go whose member cannot be asked any more.
+// forced deregisters a member that no longer responds.
 func forced(ctx SpecContext, name string) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(patched(ctx, x.Host.API, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)).To(Succeed())

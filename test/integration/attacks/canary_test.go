@@ -29,7 +29,7 @@ var tokenCanaries = map[string]string{
 	"wrong-token": "canary-token-that-is-wrong-51c2", "unreachable": "canary-token-for-nobody-88ab", "repeating": "canary-token-repeated-0f7e",
 }
 
-// canaries are what no log, event, metric or object but its Secret may hold.
+// canaries must not occur in any log, event, metric or object, except in their Secret.
 func canaries(ctx context.Context) []string {
 	GinkgoHelper()
 	all := []string{secretCanary}
@@ -51,7 +51,7 @@ func canaries(ctx context.Context) []string {
 	return all
 }
 
-// objects of a cluster, of all kinds but Secrets, one JSON text each.
+// objects returns all objects of a cluster except Secrets, as one JSON text each.
 func objects(ctx context.Context, c *harness.Cluster, each func(kind, name, text string)) {
 	GinkgoHelper()
 	kinds, err := discovery.ServerPreferredResources(c.Client().Discovery())

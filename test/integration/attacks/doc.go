@@ -1,5 +1,4 @@
-// Package attacks tries to get in: each spec is one attack, named by what the
-// attacker wants, made by users with the rights that they would have, on real
-// API servers. Each asserts that it did not succeed, that nobody else was
-// harmed, and that an operator sees why where there is something to see (I8).
+// Package attacks attacks Xylem. Each spec is one attack, named after the attacker's goal, with the
+// permissions that such a user would have, on real API servers. Each asserts that the attack failed,
+// that nobody else was harmed and, if there is something to see, that an operator sees why (I8).
 package attacks

@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// kubeconfigOf a server, with what its cluster and user hold besides.
+// kubeconfigOf returns a kubeconfig for a server, with additional fields of its cluster and user.
 func kubeconfigOf(server, cluster, user string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -34,12 +34,12 @@ users: [{name: u, user: {%s}}]
 `, server, cluster, user)
 }
 
-// certified is the CA of a test server, as a field of a kubeconfig's cluster.
+// certified returns the CA of a test server, as a field of a kubeconfig's cluster.
 func certified(s *httptest.Server) string {
 	return ", certificate-authority-data: " + base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// registered registers a kubeconfig for the time of a spec.
+// registered registers a kubeconfig until the end of a spec.
 func registered(ctx context.Context, name string, kubeconfig []byte) {
 	GinkgoHelper()
 	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
@@ -54,7 +54,8 @@ func deregistered(ctx SpecContext, name string) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}})).To(Succeed())
 }
 
-// says waits until a registration is not Connected for a reason, and its message has the given words.
+// says waits until a registration is not Connected for a reason, and its message contains the
+// given words.
 func says(ctx context.Context, name, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -76,7 +77,7 @@ func serving(handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// identified answers like an API server whose cluster has an ID.
+// identified responds like an API server whose cluster has an ID.
 func identified(id, version string, otherwise http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -19,14 +19,14 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// stamp puts the whole stamp of a root on an object.
+// stamp sets the complete stamp of a root on an object.
 func stamp(ctx context.Context, obj client.Object, root string, uid types.UID) {
 	GinkgoHelper()
 	obj.SetLabels(map[string]string{v1alpha1.LabelHost: hostID(ctx), v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
 	obj.SetAnnotations(map[string]string{v1alpha1.AnnotationRoot: root, v1alpha1.AnnotationRootUID: string(uid)})
 }
 
-// static is a volume of a member that its admin made.
+// static creates a volume as a member's admin does.
 func static(name, namespace, claim string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -41,7 +41,7 @@ func static(name, namespace, claim string) *corev1.PersistentVolume {
 	}
 }
 
-// removed takes an object away at the end, finalizers and all.
+// removed deletes an object and its finalizers at the end.
 func removed(c client.Client, obj client.Object) {
 	DeferCleanup(remove, c, obj, NodeTimeout(settle))
 }
@@ -81,7 +81,7 @@ var _ = Describe("A tenant of a member wants", func() {
 			Expect(x.Member(one).API.Create(ctx, o)).To(Succeed())
 			removed(x.Member(one).API, o)
 		}
-		a := attacker(ctx) // whose things are wanted
+		a := attacker(ctx) // the target of the attack
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace, Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
 		Eventually(ctx, func(ctx context.Context) error { return user.Create(ctx, ns.DeepCopy()) }).
 			Should(MatchError(ContainSubstring("stamps.xylem.io")))

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// person is a user with the ClusterRole admin in one namespace, as a tenant has it.
+// person is a user with the ClusterRole admin in one namespace, like a tenant.
 type person struct {
 	namespace string
 	cluster   *harness.Cluster
@@ -25,7 +25,7 @@ type person struct {
 	api client.Client
 }
 
-// somebody is a user of a cluster, with a certificate, and without any right.
+// somebody returns a user of a cluster with a certificate and no permissions.
 func somebody(c *harness.Cluster, user string) client.Client {
 	GinkgoHelper()
 	kubeconfig, err := c.UserKubeconfig(controlplane.Direct, user)
@@ -58,8 +58,8 @@ func newTenant(ctx context.Context, c *harness.Cluster, prefix string, change ..
 	return p
 }
 
-// attacker is a tenant of the host; what he made is dumped if his attack is not
-// repelled, and taken away.
+// attacker is a tenant of the host. If the attack succeeds, the attacker's objects are dumped.
+// They are always deleted.
 func attacker(ctx context.Context, change ...func(*corev1.Namespace)) *person {
 	GinkgoHelper()
 	p := newTenant(ctx, x.Host, "attacker", change...)
@@ -84,7 +84,7 @@ func (p *person) claim(name string, change ...func(*corev1.PersistentVolumeClaim
 	return c
 }
 
-// pod on a virtual node, by the scheduler, using claims.
+// pod creates a Pod that the scheduler places on a virtual node and that uses claims.
 func (p *person) pod(name, node string, claims []string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := harness.Pod(p.namespace, name, claims...)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -94,7 +94,7 @@ func (p *person) pod(name, node string, claims []string, change ...func(*corev1.
 	return pod
 }
 
-// runs creates a Pod with a claim of its own and waits until it runs.
+// runs creates a Pod with its own claim, and waits until it runs.
 func (p *person) runs(ctx context.Context, name, node string) {
 	GinkgoHelper()
 	Expect(p.api.Create(ctx, p.claim(name))).To(Succeed())
@@ -110,7 +110,8 @@ func (p *person) running(ctx context.Context, name string) {
 	}).Should(Equal(corev1.PodRunning))
 }
 
-// told waits until a condition of a Pod or claim has a reason, and its message has the given words.
+// told waits until a condition of a Pod or claim has a reason, and its message contains the given
+// words.
 func (p *person) told(ctx context.Context, obj client.Object, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -148,7 +149,7 @@ func get[T any, P interface {
 	return obj, c.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 }
 
-// must is get of what is there.
+// must reads an existing object.
 func must[T any, P interface {
 	*T
 	client.Object
@@ -159,8 +160,7 @@ func must[T any, P interface {
 	return obj
 }
 
-// victim is a tenant with a Pod, its volume, a snapshot of that and a Secret in member one,
-// and nobody else's business.
+// victim is a tenant with a Pod, its volume and a Secret in member one.
 var victim *prey
 
 type prey struct {
@@ -192,7 +192,7 @@ func newVictim(ctx context.Context) *prey {
 	return v
 }
 
-// unharmed looks at everything that is the victim's, after each attack.
+// unharmed checks all objects of the victim after each attack.
 func (v *prey) unharmed(ctx context.Context) {
 	GinkgoHelper()
 	claim := must[corev1.PersistentVolumeClaim](ctx, x.Host, v.namespace, "data")
@@ -237,8 +237,8 @@ func (v *prey) unharmed(ctx context.Context) {
 
 var _ = AfterEach(func(ctx SpecContext) { victim.unharmed(ctx) }, NodeTimeout(settle))
 
-// barrier waits until a Pod that was made after the attack has gone all the way
-// through each member: what the attack would have brought about has been by then.
+// barrier waits until a Pod that was created after the attack has been processed completely in
+// each member. By then, the effects of the attack would be visible.
 func barrier(ctx context.Context) {
 	GinkgoHelper()
 	p := attacker(ctx)
@@ -252,7 +252,7 @@ func barrier(ctx context.Context) {
 	}
 }
 
-// nothingIn asserts that a member holds no Pod, claim or Secret in a namespace.
+// nothingIn asserts that a member has no Pod, claim or Secret in a namespace.
 func nothingIn(ctx context.Context, m *harness.Cluster, namespace string) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.SecretList{}} {

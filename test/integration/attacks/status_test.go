@@ -17,8 +17,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// reports changes the status of a leaf Pod, as a member may, and waits until the root
-// shows that it was examined: the reason is the barrier.
+// reports changes the status of a leaf Pod, as a member may, and waits until Xylem has examined
+// it: the reason is the barrier.
 func (p *person) reports(ctx context.Context, name, reason string, change func(*corev1.PodStatus)) *corev1.Pod {
 	GinkgoHelper()
 	m := x.Member(two)
@@ -34,7 +34,7 @@ func (p *person) reports(ctx context.Context, name, reason string, change func(*
 	return must[corev1.Pod](ctx, x.Host, p.namespace, name)
 }
 
-// targets are the Pods of a Service that are endpoints in the host.
+// targets returns the Pods of a Service that are endpoints in the host.
 func (p *person) targets(ctx context.Context) ([]string, error) {
 	var slices discoveryv1.EndpointSliceList
 	if err := x.Host.API.List(ctx, &slices, client.InNamespace(p.namespace)); err != nil {

@@ -19,18 +19,18 @@ import (
 
 const (
 	settle = suite.Settle
-	// attackTime bounds an attack.
+	// attackTime is the timeout of an attack.
 	attackTime = 3 * time.Minute
 
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 
-	// class waits for a consumer, on both sides.
+	// class waits for a consumer on both sides.
 	class = controlplane.ClassHostpath
 	// snapshots are deleted with their VolumeSnapshots, on both sides.
 	snapshots = controlplane.ClassSnapshots
 
-	// secretCanary is what is in the victim's Secret.
+	// secretCanary is in the victim's Secret.
 	secretCanary = "canary-of-the-victim-7f3a9c"
 )
 
@@ -57,7 +57,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	victim = newVictim(ctx)
 })
 
-// hostID is the host's cluster ID.
+// hostID returns the host's cluster ID.
 func hostID(ctx context.Context) string {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)

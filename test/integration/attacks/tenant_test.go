@@ -26,7 +26,7 @@ func patched(ctx context.Context, c client.Client, obj client.Object, body strin
 	return c.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(body)))
 }
 
-// hasNoLeaf asserts that no member has anything for a claim.
+// hasNoLeaf asserts that no member has an object for a claim.
 func hasNoLeaf(ctx context.Context, p *person, name string) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -133,8 +133,8 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.Create(ctx, a.pod("like", nodeOne, []string{"like"}))).To(Succeed())
 		a.told(ctx, a.claim("like"), "SourceNotReady", `claim "data"`)
 		hasNoLeaf(ctx, a, "like")
-		// Clusters without the feature drop such a reference, which leaves an empty
-		// claim: whatever comes of it, nothing of the victim's is in it.
+		// Clusters without the feature drop such a reference, which leaves a claim without a
+		// source. In any case, the volume has nothing of the victim's.
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		barrier(ctx)
 		leaf, err := get[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "data")
@@ -146,7 +146,7 @@ var _ = Describe("A tenant of the host wants", func() {
 
 	It("a class of the member that no rule of an admin leads to: annotations, labels, and names of classes", func(ctx SpecContext) {
 		a := attacker(ctx)
-		const dear = controlplane.ClassFast // of the members; no class of the host leads there
+		const dear = controlplane.ClassFast // of the members; no class of the host maps to it
 		annotations := map[string]string{
 			"volume.kubernetes.io/storage-class": dear, "storageclass.kubernetes.io/name": dear, "member-class": dear,
 		}
@@ -266,7 +266,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		own := func(name string) *corev1.Secret {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, StringData: map[string]string{"tls.key": "the member's own"}}
 		}
-		// What a replicator of the member puts into each namespace, and static tokens.
+		// Objects that a replicator of the member creates in each namespace, and static tokens.
 		for _, obj := range []client.Object{own("wildcard-tls"), token("sa-token"), token("refused")} {
 			Expect(m.API.Create(ctx, obj)).To(Succeed())
 		}
@@ -466,7 +466,7 @@ var _ = Describe("A tenant of the host wants", func() {
 	}, SpecTimeout(attackTime))
 })
 
-// restricted makes a Pod one that the restricted standard lets in.
+// restricted makes a Pod comply with the restricted standard.
 func restricted(p *corev1.Pod) {
 	yes, no := true, false
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}

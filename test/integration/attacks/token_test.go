@@ -36,7 +36,7 @@ func clientFrom(raw []byte) client.Client {
 	return api
 }
 
-// escaping is a Pod that takes over its node.
+// escaping returns a Pod that takes over its node.
 func escaping(p *corev1.Pod) {
 	yes := true
 	p.Spec.HostPID, p.Spec.HostNetwork = true, true

@@ -1,4 +1,4 @@
-// Package fence tests the fence of a member, and the indexes of caches, against
-// a real API server. One plays host and member at once, since lease and record
-// have different names. The clock of the fence is a fake one.
+// Package fence tests the fence of a member, and the indexes of caches, against a real API
+// server. One API server is both host and member, because lease and record have different names.
+// The fence has a fake clock.
 package fence

@@ -30,7 +30,7 @@ const (
 	duration  = 15 * time.Second
 )
 
-// world is one host and one member, with a clock of their own.
+// world is one host and one member with their own clock.
 type world struct {
 	hostID, clusterID string
 	clock             *clocktesting.FakeClock
@@ -43,8 +43,8 @@ func newWorld() *world {
 	return &world{hostID: fmt.Sprintf("host-%d", worlds), clusterID: fmt.Sprintf("member-%d", worlds), clock: clocktesting.NewFakeClock(time.Now())}
 }
 
-// manager creates the fence of a process, whose calls to the member and to the
-// host go through hooks, if given.
+// manager creates the fence of a process. Its calls to the member and to the host go through
+// hooks, if given.
 func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.Fence {
 	m, h := api, api
 	if len(through) > 0 {
@@ -59,7 +59,7 @@ func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.
 	})
 }
 
-// noted adds an annotation, unless the lease has it.
+// noted adds an annotation if the lease does not have it.
 func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		if _, has := lease.Annotations[key]; has {
@@ -71,7 +71,7 @@ func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error
 	}
 }
 
-// hooked calls an interceptor in place of writes to the real API server.
+// hooked calls an interceptor instead of writing to the real API server.
 type hooked struct {
 	client.Client
 	funcs interceptor.Funcs
@@ -93,8 +93,8 @@ func (h hooked) Patch(ctx context.Context, obj client.Object, patch client.Patch
 
 var errCut = errors.New("the connection was cut")
 
-// cut fails the writes from the nth on: lost before they arrive or, if replies,
-// after they have been done.
+// cut fails the writes from the nth on: before they arrive or, if replies is set, after they
+// succeeded.
 func cut(nth int, replies bool) interceptor.Funcs {
 	n := 0
 	write := func(do func() error) error {
@@ -131,8 +131,8 @@ func losing(lose *bool) interceptor.Funcs {
 	}}
 }
 
-// restoredUnder is a manager that has renewed the fence since the state that the member
-// was put back to.
+// restoredUnder returns a manager that has renewed the fence since the state to which the member
+// was restored.
 func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	GinkgoHelper()
 	a := w.manager("a")
@@ -144,7 +144,7 @@ func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	return a
 }
 
-// revisions is a reader of the real API server with a chosen revision.
+// revisions reads the real API server, but reports a chosen revision.
 type revisions struct {
 	client.Reader
 	at *uint64
@@ -170,7 +170,7 @@ func read(ctx context.Context, name string) *coordinationv1.Lease {
 	return &lease
 }
 
-// restore puts a lease back to what it was, as a restored cluster would.
+// restore restores a lease to an earlier state.
 func restore(ctx context.Context, name string, was *coordinationv1.Lease) {
 	GinkgoHelper()
 	now := read(ctx, name)
@@ -197,7 +197,7 @@ func beProblem(reason string) types.GomegaMatcher {
 	}, Equal(reason))
 }
 
-// token is the confirmation that a Problem names.
+// token returns the confirmation in a Problem.
 func token(p *access.Problem) string {
 	GinkgoHelper()
 	Expect(p).To(HaveOccurred())
@@ -373,11 +373,11 @@ var _ = Describe("the fence", func() {
 		for i, crash := range crashes {
 			err := w.manager(fmt.Sprintf("crashes-%d", i), crash[0], crash[1]).Acquire(ctx, "")
 			Expect(err).To(HaveOccurred())
-			w.clock.Step(duration) // should it have got as far as holding the lease
+			w.clock.Step(duration) // if it has got the lease
 		}
 		next := w.manager("next")
 		err := next.Acquire(ctx, "")
-		if err != nil { // the lease of the crashed one is seen for the first time
+		if err != nil { // the first time that the crashed manager's lease is observed
 			Expect(err).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration)
 			Expect(next.Acquire(ctx, "")).To(Succeed())
@@ -414,7 +414,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	}, NodeTimeout(timeout))
 
-	// Three leaderships; then one of the clusters is put back.
+	// Three leaderships, and then a restore of one cluster.
 	restored := func(ctx SpecContext, what func(lease, record *coordinationv1.Lease)) {
 		for i := range 3 {
 			a := w.manager(fmt.Sprintf("before-%d", i))

@@ -21,7 +21,7 @@ import (
 
 const timeout = time.Minute
 
-// config and api lead to the API server of host and member.
+// config and api are for the API server of host and member.
 var (
 	config *rest.Config
 	api    client.Client

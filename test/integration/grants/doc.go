@@ -1,4 +1,3 @@
-// Package grants compares what RBAC grants to an account with what the account
-// asked the API for, by the audit log: what is granted and never used is a right
-// that nobody needs and a thief would have.
+// Package grants compares what RBAC grants to an account with the account's requests in the audit
+// log. A permission that is never used is useless to Xylem, but not to a thief.
 package grants

@@ -16,8 +16,8 @@ import (
 // Grant is one verb on one resource.
 type Grant struct {
 	Verb, Group, Resource string
-	// Namespace that it is limited to, empty for a ClusterRole; Name, if only
-	// objects of that name.
+	// Namespace to which it is limited, or empty for a ClusterRole. Name, if it is limited to
+	// objects with that name.
 	Namespace, Name string
 }
 
@@ -35,7 +35,7 @@ func (g Grant) String() string {
 	return s
 }
 
-// covers reports whether a request is one that the grant allows.
+// covers reports whether the grant allows a request.
 func (g Grant) covers(r controlplane.Request) bool {
 	return g.Verb == r.Verb && g.Group == r.Group && g.Resource == r.Resource &&
 		(g.Namespace == "" || g.Namespace == r.Namespace) && (g.Name == "" || g.Name == r.Name)
@@ -44,8 +44,8 @@ func (g Grant) covers(r controlplane.Request) bool {
 // narrow is greater for a grant that allows less.
 func (g Grant) narrow() int { return len(g.Namespace) + len(g.Name) }
 
-// To are the grants of a service account by name: those of its groups, which
-// everybody has, are left out.
+// To returns the grants of a service account by name, without those of its groups, which all
+// accounts have.
 func To(ctx context.Context, c client.Reader, namespace, account string) ([]Grant, error) {
 	var clusterRoles rbacv1.ClusterRoleList
 	var roles rbacv1.RoleList
@@ -93,7 +93,7 @@ func To(ctx context.Context, c client.Reader, namespace, account string) ([]Gran
 	return all, nil
 }
 
-// expand takes rules apart.
+// expand returns the single grants of rules.
 func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	var all []Grant
 	for _, rule := range rules {
@@ -114,7 +114,7 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	return all
 }
 
-// Of splits grants: those of some API groups, and the others.
+// Of splits grants into those of some API groups and the others.
 func Of(grants []Grant, groups ...string) (in, out []Grant) {
 	for _, g := range grants {
 		if slices.Contains(groups, g.Group) {
@@ -126,9 +126,9 @@ func Of(grants []Grant, groups ...string) (in, out []Grant) {
 	return in, out
 }
 
-// Unused are the grants that no request needed, sorted. A request that several
-// grants allow needed the narrowest. A watch needs the list as well: API servers
-// that do not stream lists (WatchList) are requested one first.
+// Unused returns the grants that no request needed, sorted. If several grants allow a request, it
+// needs the narrowest. A watch also needs the list, because API servers that do not stream lists
+// (WatchList) receive a list first.
 func Unused(grants []Grant, requests controlplane.Requests) []string {
 	sorted := slices.Clone(grants)
 	slices.SortStableFunc(sorted, func(a, b Grant) int { return cmp.Compare(b.narrow(), a.narrow()) })
@@ -158,7 +158,7 @@ func Unused(grants []Grant, requests controlplane.Requests) []string {
 	return slices.Compact(unused)
 }
 
-// Refused are the kinds of requests that RBAC refused, sorted.
+// Refused returns the kinds of requests that RBAC denied, sorted.
 func Refused(requests controlplane.Requests) []string {
 	var refused []string
 	for _, r := range requests {
@@ -170,19 +170,19 @@ func Refused(requests controlplane.Requests) []string {
 	return slices.Compact(refused)
 }
 
-// Broad are the grants that no account of ours is to have: wildcards, and verbs
-// and resources by which one grants oneself more.
+// Broad returns the grants that no account of ours may have: wildcards, and verbs and resources
+// with which an account can grant itself more.
 func Broad(grants []Grant) []string {
 	var broad []string
 	for _, g := range grants {
 		switch {
 		case g.Verb == rbacv1.VerbAll, g.Group == rbacv1.APIGroupAll, strings.Contains(g.Resource, rbacv1.ResourceAll),
 			slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, g.Verb),
-			// Of itself, by name, an account may have the next token.
+			// An account may request its own next token, by name.
 			g.Resource == "serviceaccounts/token" && (g.Namespace == "" || g.Name == ""),
 			slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, g.Resource),
 			g.Group == rbacv1.GroupName && g.Verb != "list",
-			// By their names, and no more, outside of the manager's namespace.
+			// Only by name outside the manager's namespace.
 			g.Resource == "secrets" && g.Namespace == "" && g.Verb != "get":
 			broad = append(broad, g.String())
 		}

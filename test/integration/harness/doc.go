@@ -1,8 +1,5 @@
-// Package harness runs Xylem as its users do, on real clusters: a host and
-// members from test/controlplane, config/ applied to them, and the manager as a
-// process of its own, with the token of its ServiceAccount in the host and that
-// of config/member in each member.
-//
-// It knows nothing of any test framework, so that stories, fault injection and
-// benchmarks can all stand on it.
+// Package harness runs Xylem as its users do, on real clusters: a host and members of
+// test/controlplane, with config/ applied, and the manager as a separate process with the tokens of
+// its ServiceAccounts. It does not depend on a test framework, so that stories, fault injection and
+// benchmarks can use it.
 package harness

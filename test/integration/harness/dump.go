@@ -13,9 +13,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Dump writes what there is in all clusters, a line for each object, and the
-// end of the manager's log: for a test that failed. With a namespace it is
-// limited to it.
+// Dump writes all objects of all clusters, one line each, and the end of the manager's log, for a
+// failed test. A namespace limits it.
 func (x *Xylem) Dump(ctx context.Context, w io.Writer, namespace string) {
 	if x.Host == nil {
 		return

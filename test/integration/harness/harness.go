@@ -26,77 +26,74 @@ import (
 )
 
 const (
-	// HostUser is what the manager is to the host's API server: for audit logs.
+	// HostUser is the manager's user name in the host's audit log.
 	HostUser = "system:serviceaccount:xylem-system:xylem-controller-manager"
-	// MemberUser is what the manager is to a member's.
+	// MemberUser is the manager's user name in members' audit logs.
 	MemberUser = "system:serviceaccount:xylem-system:xylem"
 
 	managerAccount = "xylem-controller-manager"
 	memberAccount  = "xylem"
 	deployment     = "xylem-controller-manager"
 
-	// ShippedFence is the manager's default of --fence-duration, for what is measured or
-	// shown as it is shipped.
+	// ShippedFence is the manager's default of --fence-duration, for tests of the defaults.
 	ShippedFence = 30 * time.Second
 	// ShippedProbe is that of --probe-interval.
 	ShippedProbe = 10 * time.Second
 
-	// fenceDuration and probeInterval are the manager's unless Options say
-	// otherwise: a tenth of its defaults, so that stories of reconnecting are short.
+	// fenceDuration and probeInterval are the manager's unless Options set others: a tenth of its
+	// defaults, so that stories about reconnecting are short.
 	fenceDuration = 6 * time.Second
 	probeInterval = 2 * time.Second
 
-	// poll is how often what is waited for is examined, and patience for how long.
+	// poll is the polling interval, and patience the timeout.
 	poll     = 100 * time.Millisecond
 	patience = 90 * time.Second
 )
 
-// Options say what Start is to start. The zero value is a host and two members,
-// cluster38 and cluster39, registered under their own names.
+// Options configures Start. The zero value is a host and two members, cluster38 and cluster39,
+// registered under their own names.
 type Options struct {
-	// Host and Members are handed to controlplane.Start.
+	// Host and Members are passed to controlplane.Start.
 	Host    controlplane.ClusterOptions
 	Members []controlplane.ClusterOptions
-	// Snapshots gives the host and the Members VolumeSnapshots, and Attach makes the
-	// Members' drivers attach volumes, as controlplane.ClusterOptions have it.
+	// Snapshots gives the host and the Members VolumeSnapshots. Attach makes the Members' drivers
+	// attach volumes. See controlplane.ClusterOptions.
 	Snapshots, Attach bool
-	// Dir and KeepData are handed to controlplane.Start.
+	// Dir and KeepData are passed to controlplane.Start.
 	Dir      string
 	KeepData bool
-	// Unregistered leaves the members unregistered; Unprepared without config/member
-	// as well.
+	// Unregistered leaves the members unregistered. Unprepared also omits config/member.
 	Unregistered, Unprepared bool
-	// Alone are members that get nothing of Xylem's.
+	// Alone are members without anything of Xylem.
 	Alone []string
-	// Bare starts the clusters alone: the caller installs Xylem, and RunManager
-	// starts the manager. Manager must be given.
+	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
+	// manager. Manager is required.
 	Bare bool
-	// Manager is the manager's binary; empty: it is built.
+	// Manager is the manager's binary. If it is empty, Start builds it.
 	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
 	FenceDuration, ProbeInterval time.Duration
-	// ManagerArgs are more arguments of the manager. Later ones win.
+	// ManagerArgs are additional arguments of the manager. Later ones win.
 	ManagerArgs []string
-	// HostRoute is the manager's way to the host.
+	// HostRoute is the manager's route to the host.
 	HostRoute controlplane.Route
-	// Front, if given, leads the manager elsewhere: it is called with each
-	// kubeconfig that the manager is to have, of the host and of members, and
-	// returns the one that it gets instead.
+	// Front, if set, redirects the manager: it is called with each of the manager's kubeconfigs,
+	// for the host and for members, and returns the one to use instead.
 	Front func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error)
-	// Progress receives a line, without its end, about each step that takes time.
+	// Progress receives a line, without line break, about each step that takes time.
 	Progress func(format string, args ...any)
 }
 
 // Cluster is one of the clusters, with a client.
 type Cluster struct {
 	*controlplane.Cluster
-	// API is a cluster admin's client: direct, without a cache.
+	// API is a cluster admin's client, direct and without a cache.
 	API client.WithWatch
 }
 
 // Xylem is a host, its members and the manager. Stop it after use.
 type Xylem struct {
-	// Fleet has the clusters as test/controlplane knows them.
+	// Fleet has the clusters of test/controlplane.
 	Fleet *controlplane.Fleet
 	// Host is the host.
 	Host *Cluster
@@ -113,11 +110,10 @@ type Xylem struct {
 	managers []*Manager
 }
 
-// Start starts the clusters, applies config/ to them, starts the manager and
-// registers the members. It returns when all of them are Ready. After an error
-// nothing is left running.
+// Start starts the clusters, applies config/ to them, starts the manager and registers the
+// members. It returns when all of them are Ready. After an error, nothing is left running.
 func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
-	log.SetLogger(logr.Discard()) // clients are to say nothing of their own
+	log.SetLogger(logr.Discard()) // clients must not log anything
 	if o.Members == nil {
 		o.Members = controlplane.Members("cluster38", "cluster39")
 	}
@@ -185,7 +181,7 @@ func (o Options) withExtras() (host controlplane.ClusterOptions, members []contr
 	return host, members
 }
 
-// RunManager starts the manager of a Bare fleet, once its account is there.
+// RunManager starts the manager of a Bare fleet, once its account exists.
 func (x *Xylem) RunManager(ctx context.Context) error { return x.runManager(ctx, x.options.Manager) }
 
 func (x *Xylem) runManager(ctx context.Context, binary string) (err error) {
@@ -197,7 +193,7 @@ func (x *Xylem) runManager(ctx context.Context, binary string) (err error) {
 	return x.Manager.Start(ctx)
 }
 
-// adopt prepares and registers the members that the fleet began with.
+// adopt prepares and registers the initial members of the fleet.
 func (x *Xylem) adopt(ctx context.Context, register bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range x.Fleet.Members() {
@@ -214,8 +210,8 @@ func (x *Xylem) adopt(ctx context.Context, register bool) error {
 	return group.Wait()
 }
 
-// Stop ends everything and removes the data, unless they are to be kept. It fails if a
-// manager has panicked since Panics was last asked.
+// Stop ends everything, and removes the data unless it must be kept. It fails if a manager has
+// panicked since the last call of Panics.
 func (x *Xylem) Stop(ctx context.Context) error {
 	var err error
 	if x.Manager != nil {
@@ -228,19 +224,19 @@ func (x *Xylem) Stop(ctx context.Context) error {
 	return err
 }
 
-// Root is the root of the repository.
+// Root returns the root of the repository.
 func (x *Xylem) Root(elements ...string) string {
 	return filepath.Join(append([]string{x.root}, elements...)...)
 }
 
-// Member is the member of that name, or nil.
+// Member returns the member with that name, or nil.
 func (x *Xylem) Member(name string) *Cluster {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.members[name]
 }
 
-// Members are the members that were prepared, by name.
+// Members returns the prepared members by name.
 func (x *Xylem) Members() []*Cluster {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -252,7 +248,7 @@ func (x *Xylem) Members() []*Cluster {
 	return all
 }
 
-// Clusters are the host and the members.
+// Clusters returns the host and the members.
 func (x *Xylem) Clusters() []*Cluster { return append([]*Cluster{x.Host}, x.Members()...) }
 
 // AddMember starts one more member and applies config/member to it. It is not
@@ -268,7 +264,7 @@ func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*
 	return x.Member(o.Name), nil
 }
 
-// CloneHost starts a clone of the host, with everything that is in it.
+// CloneHost starts a clone of the host with all its objects.
 func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	c, err := x.Fleet.CloneHost(ctx, name)
 	if err != nil {
@@ -277,7 +273,7 @@ func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	return newCluster(c)
 }
 
-// RemoveMember stops a member permanently. Its registration is the caller's to end.
+// RemoveMember stops a member permanently. The caller must delete its registration.
 func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
 	x.mu.Lock()
 	delete(x.members, name)
@@ -285,7 +281,7 @@ func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
 	return x.Fleet.Member(name).Stop(ctx)
 }
 
-// prepare does a member's admin's part.
+// prepare does what a member's admin does.
 func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	member, err := newCluster(c)
 	if err != nil {
@@ -302,13 +298,13 @@ func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	return nil
 }
 
-// PrepareAnew applies config/member again, for a member that was wiped.
+// PrepareAnew applies config/member again, for a wiped member.
 func (x *Xylem) PrepareAnew(ctx context.Context, name string) error {
 	return x.prepare(ctx, x.Fleet.Member(name))
 }
 
-// install does the host's admin's part: config/default, the manager's
-// Deployment scaled to nothing, for the manager runs here.
+// install does what the host's admin does: it applies config/default with the Deployment scaled
+// to 0, because the manager runs here.
 func (x *Xylem) install(ctx context.Context) error {
 	x.progress("host: applying config/default")
 	overlay := filepath.Join(x.Fleet.Dir(), "overlay")
@@ -330,7 +326,7 @@ func (x *Xylem) install(ctx context.Context) error {
 	return err
 }
 
-// Kubectl runs kubectl as an admin of the cluster and returns what it says.
+// Kubectl runs kubectl as an admin of the cluster and returns its output.
 func (x *Xylem) Kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...) //nolint:gosec // our own kubectl
 	var complaints strings.Builder
@@ -360,7 +356,7 @@ func newCluster(c *controlplane.Cluster) (*Cluster, error) {
 	return &Cluster{Cluster: c, API: api}, nil
 }
 
-// Await polls until done returns nil; its last error says what was lacking.
+// Await polls until done returns nil. On a timeout, it returns the last error.
 func Await(ctx context.Context, what string, done func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

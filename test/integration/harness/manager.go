@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// stopGrace is what the manager gets between SIGTERM and SIGKILL.
+	// stopGrace is the time between SIGTERM and SIGKILL for the manager.
 	stopGrace = 20 * time.Second
 	// logTail is how much of the manager's log a dump shows.
 	logTail = 24 << 10
 )
 
-// Manager is the manager's process. Its arguments stay the same over restarts.
+// Manager is the manager's process. Its arguments survive restarts.
 type Manager struct {
 	path, log string
 	args      []string
@@ -38,16 +38,15 @@ type Manager struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // why it ended; after done
-	// judged is how much of the log Panics has read.
+	// judged is the length of the log that Panics has read.
 	judged int64
 }
 
-// detectMutation, if true, has client-go's caches watch that nobody changes what they
-// hold, and end the process that does.
+// detectMutation, if true, enables client-go's cache mutation detector, which ends a process that
+// changes a cached object.
 const detectMutation = "KUBE_CACHE_MUTATION_DETECTOR"
 
-// BuildManager builds the manager from the source in root, with further flags of
-// go build if need be.
+// BuildManager builds the manager from the source in root, with additional flags of go build.
 func BuildManager(ctx context.Context, root, path string, flags ...string) error {
 	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{"./cmd/manager"})...) //nolint:gosec // our own
 	command.Dir = root
@@ -57,8 +56,8 @@ func BuildManager(ctx context.Context, root, path string, flags ...string) error
 	return nil
 }
 
-// AnotherManager is a manager beside the first one, by the same program, for the
-// host or for a clone of it. It is not started, and is the caller's to end.
+// AnotherManager returns a second manager with the same program, for the host or for a clone of
+// it. It is not started. The caller must stop it.
 func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlplane.Cluster, args ...string) (*Manager, error) {
 	o := x.options
 	o.ManagerArgs = append(slices.Clone(o.ManagerArgs), args...)
@@ -107,8 +106,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 	return m, nil
 }
 
-// Start starts the manager, unless it runs, and waits until it says that it is
-// ready.
+// Start starts the manager, unless it runs, and waits until it is ready.
 func (m *Manager) Start(ctx context.Context) error {
 	if err := m.launch(); err != nil {
 		return err
@@ -176,7 +174,7 @@ func (m *Manager) Running() bool {
 	}
 }
 
-// Done is closed when the present life, or the last one, has ended.
+// Done is closed when the current process, or the last one, has ended.
 func (m *Manager) Done() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,14 +186,14 @@ func (m *Manager) Done() <-chan struct{} {
 	return m.done
 }
 
-// Err is how the last life ended.
+// Err returns why the last process ended.
 func (m *Manager) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// PID of the present life, or 0.
+// PID returns that of the current process, or 0.
 func (m *Manager) PID() int {
 	if !m.Running() {
 		return 0
@@ -205,8 +203,7 @@ func (m *Manager) PID() int {
 	return m.cmd.Process.Pid
 }
 
-// Kill ends the manager with SIGKILL: it can finish nothing, and gives no fence
-// back.
+// Kill ends the manager with SIGKILL, so that it releases no fence.
 func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
 
 // Stop ends the manager in order.
@@ -254,16 +251,16 @@ func (m *Manager) end(s syscall.Signal) error {
 	return fmt.Errorf("the manager did not end within %s of a %s", stopGrace, s)
 }
 
-// LogPath is the file with the output of all its lives.
+// LogPath returns the file with the output of all its processes.
 func (m *Manager) LogPath() string { return m.log }
 
-// MetricsURL is where it serves its metrics, without TLS.
+// MetricsURL returns the URL of its metrics, without TLS.
 func (m *Manager) MetricsURL() string { return "http://" + m.metrics + "/metrics" }
 
-// ProfilesURL is where it serves Go's profiles.
+// ProfilesURL returns the URL of its Go profiles.
 func (m *Manager) ProfilesURL() string { return "http://" + m.profiles + "/debug/pprof/" }
 
-// Log is the end of its log.
+// Log returns the end of its log.
 func (m *Manager) Log() string {
 	f, err := os.Open(m.log)
 	if err != nil {
@@ -292,7 +289,7 @@ func copyProgram(from, to string) error {
 	return nil
 }
 
-// FreeAddress is an address on loopback that nobody listens on at present.
+// FreeAddress returns an unused address on loopback.
 func FreeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// Claim of a class, of 1Gi.
+// Claim returns a claim of a class, with 1Gi.
 func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -25,7 +25,8 @@ func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// Pod that may run on virtual nodes, and uses claims. Each volume has its claim's name.
+// Pod returns a Pod that may run on virtual nodes and uses claims. Each volume has its claim's
+// name.
 func Pod(namespace, name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -42,7 +43,8 @@ func Pod(namespace, name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// OnNodes requires one of some nodes of a Pod, by the label hostname; any if there are none.
+// OnNodes requires that a Pod runs on one of the nodes, by the label hostname. Without nodes, it
+// may run on any.
 func OnNodes(pod *corev1.Pod, nodes ...string) {
 	if len(nodes) == 0 {
 		return
@@ -54,8 +56,8 @@ func OnNodes(pod *corev1.Pod, nodes ...string) {
 	}}
 }
 
-// HostClass is a class of Xylem's that waits for a consumer, grows and deletes; of the
-// members' ClassHostpath, unless the parameters say otherwise.
+// HostClass returns a class of Xylem's that waits for a consumer, is expandable and has policy
+// Delete. It maps to the members' ClassHostpath, unless the parameters specify another class.
 func HostClass(name string, parameters map[string]string) *storagev1.StorageClass {
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	class.Provisioner = v1alpha1.ProvisionerName

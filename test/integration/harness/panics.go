@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/panics"
 )
 
-// Panics are the panics of this manager since the last call.
+// Panics returns the panics of this manager since the last call.
 func (m *Manager) Panics() ([]string, error) {
 	f, err := os.Open(m.log)
 	if errors.Is(err, os.ErrNotExist) {
@@ -32,8 +32,8 @@ func (m *Manager) Panics() ([]string, error) {
 	return panics.In(string(content[:whole])), nil
 }
 
-// Panics is nil if no manager has panicked since the last call, in one of its reconcilers
-// or as a whole. A suite asks after each of its stories; Stop asks at the end.
+// Panics returns an error if a manager has panicked since the last call, in a reconciler or as a
+// whole. A suite calls it after each story, and Stop calls it at the end.
 func (x *Xylem) Panics() error {
 	x.mu.Lock()
 	managers := slices.Clone(x.managers)

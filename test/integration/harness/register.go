@@ -14,12 +14,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// SecretName is the name of a registration's Secret.
+// SecretName returns the name of a registration's Secret.
 func SecretName(registration string) string { return registration + "-kubeconfig" }
 
-// Register registers a member under a name and waits until it is Ready. The
-// kubeconfig has the token of the member's ServiceAccount and leads through the
-// member's proxy.
+// Register registers a member under a name and waits until it is Ready. The kubeconfig has the
+// token of the member's ServiceAccount and uses the member's proxy.
 func (x *Xylem) Register(ctx context.Context, name, member string, change ...func(*v1alpha1.ClusterRegistration)) error {
 	kubeconfig, err := x.MemberKubeconfig(ctx, member)
 	if err != nil {
@@ -54,8 +53,8 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 	})
 }
 
-// Counts are what all registrations say of their volumes together; an error if one does not
-// say that they are accounted for.
+// Counts returns the total of all registrations' volume counts, and an error if one does not
+// report that its volumes are accounted for.
 func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := x.Host.API.List(ctx, &all); err != nil {
@@ -75,8 +74,8 @@ func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err erro
 	return sum, nil
 }
 
-// MemberKubeconfig is a kubeconfig of the member's ServiceAccount for Xylem, with
-// a new token, through the member's proxy, and then as Options.Front has it.
+// MemberKubeconfig returns a kubeconfig of the member's ServiceAccount for Xylem, with a new
+// token, through the member's proxy, and then through Options.Front.
 func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {
 	c := x.Fleet.Member(member)
 	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
@@ -102,7 +101,7 @@ func (x *Xylem) SetKubeconfig(ctx context.Context, registration string, kubeconf
 	return nil
 }
 
-// Deregister deletes a registration, confirmed, and waits until it is gone.
+// Deregister deletes a registration, confirms that, and waits until it is gone.
 func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmDeregister, name)

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// SnapshotClass is a VolumeSnapshotClass of Xylem's. With the name ClassSnapshots or
-// ClassRetainedSnapshots, and no parameters, it is mapped to the members' class of that name.
+// SnapshotClass returns a VolumeSnapshotClass of Xylem's. With the name ClassSnapshots or
+// ClassRetainedSnapshots, and no parameters, it maps to the members' class with that name.
 func SnapshotClass(name string, policy snapshotv1.DeletionPolicy, parameters map[string]string) *snapshotv1.VolumeSnapshotClass {
 	class := controlplane.SnapshotClass(name, policy)
 	class.Driver = v1alpha1.ProvisionerName
@@ -24,7 +24,7 @@ func SnapshotClass(name string, policy snapshotv1.DeletionPolicy, parameters map
 	return &class
 }
 
-// VolumeSnapshot of a claim.
+// VolumeSnapshot returns a VolumeSnapshot of a claim.
 func VolumeSnapshot(namespace, name, claim, class string) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -35,7 +35,7 @@ func VolumeSnapshot(namespace, name, claim, class string) *snapshotv1.VolumeSnap
 	}
 }
 
-// FromSnapshot makes a VolumeSnapshot of its namespace the source of a claim.
+// FromSnapshot sets a VolumeSnapshot of the same namespace as the source of a claim.
 func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{
 		APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Name: snapshot,
@@ -43,7 +43,7 @@ func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.
 	return claim
 }
 
-// FromClaim makes another claim of its namespace the source of a claim.
+// FromClaim sets another claim of the same namespace as the source of a claim.
 func FromClaim(claim *corev1.PersistentVolumeClaim, source string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source}
 	return claim

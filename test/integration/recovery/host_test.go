@@ -62,8 +62,8 @@ func hostWalks() {
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 
 		By("7. re-creating the Pods that are missing: the confirmation has removed the member's earlier Pods")
-		// KWOK deletes a Pod by its name, and may do so twice: the second time it would
-		// be one of the next.
+		// KWOK deletes a Pod by name, and may repeat that: the second time, it could be the next
+		// Pod.
 		for member, name := range claims {
 			gone[corev1.Pod](ctx, s, x.Member(member), name)
 		}
@@ -111,7 +111,8 @@ func hostWalks() {
 			Expect(x.Manager.Start(ctx)).To(Succeed())
 		}, NodeTimeout(settle))
 		Expect(manager.Start(ctx)).To(Succeed())
-		// A manager that was too busy to give the fence back holds it for its duration.
+		// A busy manager may end without releasing the fence, which then expires after its
+		// duration.
 		Eventually(ctx, func() string { return ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "") }).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
 		well(ctx, one)
 		well(ctx, two)

@@ -30,7 +30,7 @@ func leaderWalks() {
 			well(ctx, one)
 			well(ctx, two)
 		}, NodeTimeout(settle))
-		// Whose lease it was first led; the other takes over.
+		// The holder of the lease led first; the other one takes over.
 		s.use(ctx, "before", nodeOne)
 		old, next := managers["a"], managers["b"]
 		fence := *lease(ctx, one).Spec.HolderIdentity
@@ -56,8 +56,8 @@ func leaderWalks() {
 			if c.Name() == x.Host.Name() {
 				user = harness.HostUser
 			}
-			// In the host it renews the nodes' Leases, as every replica does, and tries
-			// for the lease that it has lost; an event may tell of that.
+			// In the host, it renews the nodes' Leases, as every replica does, and tries to get
+			// the lease that it lost. It may emit an event about that.
 			Expect(requests.By(user).Writes().Where(func(r controlplane.Request) bool {
 				return c.Name() != x.Host.Name() || r.Resource != "events" && r.Group != coordinationv1.GroupName
 			})).To(BeEmpty(), "%s:\n%s", c.Name(), requests.By(user))

@@ -361,10 +361,10 @@ func memberWalks() {
 	}, SpecTimeout(storyTime))
 }
 
-// unbound is a claim that a member does not bind until the test lets it.
+// unbound is a claim that a member does not bind until the test allows it.
 const unbound = "unbound"
 
-// bindingOf is the phase of a leaf claim whose volume is there.
+// bindingOf returns the phase of a leaf claim whose volume exists.
 func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 	if name == unbound {
 		return corev1.ClaimPending
@@ -372,8 +372,8 @@ func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 	return corev1.ClaimBound
 }
 
-// bindingHeld has a member refuse to bind the claim unbound, also after it was restored, until
-// the function that it returns is called.
+// bindingHeld prevents a member from binding the claim unbound, even after a restore, until the
+// returned function is called.
 func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Context, *story) {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: "hold-binding"}
@@ -400,7 +400,7 @@ func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Cont
 		Expect(member.API.Delete(ctx, binding)).To(Succeed())
 		touched := 0
 		Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
-			// Each change has the PV controller look at the claim again.
+			// Each change makes the PV controller reconcile the claim again.
 			touched++
 			claim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, unbound)
 			if apierrors.IsNotFound(err) {
@@ -419,8 +419,8 @@ func deleteIn(ctx SpecContext, c *harness.Cluster, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed())
 }
 
-// ranOnce ends Pods in the first member. The function that it returns checks that they have
-// ended still, and that Xylem has created no leaf for them since.
+// ranOnce ends Pods in the first member. The returned function checks that they have still ended,
+// and that Xylem has created no leaf for them since.
 func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Context) {
 	GinkgoHelper()
 	ended := map[string]*corev1.Pod{}
@@ -447,8 +447,8 @@ func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Conte
 	}
 }
 
-// rescue is what a member's admin does for a disk that no volume represents: a
-// volume with its handle, and a claim for that.
+// rescue does what a member's admin does for a disk without a volume: it creates a volume with
+// its handle, and a claim for the volume.
 func (s *story) rescue(ctx SpecContext, member *harness.Cluster, driver, handle string) {
 	GinkgoHelper()
 	claim := s.newClaim("rescued", "rescued")

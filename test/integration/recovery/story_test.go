@@ -22,13 +22,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// story is a namespace of the host.
+// story runs in its own namespace of the host.
 type story struct {
 	namespace string
 	later     int
 }
 
-// begin creates the story's namespace; what was created in it is removed afterwards.
+// begin creates the story's namespace, and registers the cleanup.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "walk-"}}
@@ -68,15 +68,15 @@ func (s *story) newClaim(name, volume string) *corev1.PersistentVolumeClaim {
 
 type podOption = func(*corev1.Pod)
 
-// never is that of a Job's Pod.
+// never sets the restart policy of a Job's Pod.
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
-// using is that of a Pod which uses a claim of another name.
+// using makes the Pod use a claim with another name.
 func using(claim string) podOption {
 	return func(pod *corev1.Pod) { pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim }
 }
 
-// pod creates a Pod that uses the claim of its name, on a node.
+// pod creates a Pod on a node that uses the claim with its name.
 func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
 	pod := harness.Pod(s.namespace, name, name)
@@ -87,7 +87,7 @@ func (s *story) pod(ctx context.Context, name, node string, options ...podOption
 	Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
 }
 
-// ends has the leaf of a Pod in a member end by itself, and waits until the host shows that.
+// ends makes the leaf of a Pod in a member end by itself, and waits until the host shows that.
 func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
 	GinkgoHelper()
 	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -95,8 +95,8 @@ func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
 	return until[corev1.Pod](ctx, s, x.Host, name, phase(corev1.PodSucceeded))
 }
 
-// use creates a claim and its Pod on a node, waits until that runs, and returns the
-// name of the volume.
+// use creates a claim and its Pod on a node, waits until the Pod runs, and returns the name of
+// the volume.
 func (s *story) use(ctx context.Context, name, node string, options ...podOption) string {
 	GinkgoHelper()
 	s.claim(ctx, name, "")
@@ -105,8 +105,8 @@ func (s *story) use(ctx context.Context, name, node string, options ...podOption
 	return s.bound(ctx, name).Spec.VolumeName
 }
 
-// goesOn is the barrier, and the proof that a member is served: something new is
-// carried through there, and what was to be done before has been seen.
+// goesOn is a barrier, and the proof that a member is served: once a new claim is bound there,
+// Xylem has handled the earlier events.
 func (s *story) goesOn(ctx context.Context, node string) {
 	GinkgoHelper()
 	s.later++
@@ -138,7 +138,7 @@ func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolume
 
 func phase(p any) gomegatypes.GomegaMatcher { return HaveField("Status.Phase", Equal(p)) }
 
-// read reads an object of the story, or a cluster-scoped one.
+// read reads an object of the story's namespace, or a cluster-scoped object.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -152,7 +152,7 @@ func read[T any, P interface {
 	return obj, c.API.Get(ctx, key, obj)
 }
 
-// until polls an object until it is as it should be, and returns it.
+// until polls an object until it matches, and returns it.
 func until[T any, P interface {
 	*T
 	client.Object
@@ -167,7 +167,7 @@ func until[T any, P interface {
 	return last
 }
 
-// gone waits until an object is no more.
+// gone waits until an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -179,7 +179,7 @@ func gone[T any, P interface {
 	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
 }
 
-// connected matches a registration whose Connected condition is such.
+// connected matches a registration by its Connected condition.
 func connected(status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Type", v1alpha1.ConditionConnected), HaveField("Status", status), HaveField("Reason", reason),
@@ -200,14 +200,14 @@ func registrationIn(ctx context.Context, host *harness.Cluster, name string, mat
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, host, name, match)
 }
 
-// well waits until a member is connected and nothing is to be confirmed.
+// well waits until a member is connected and nothing needs a confirmation.
 func well(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(x.AwaitReady(ctx, name)).To(Succeed())
 	registration(ctx, name, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
 }
 
-// confirm annotates a registration with the token that its condition names.
+// confirm annotates a registration with the token in its condition.
 func confirm(ctx context.Context, name, reason string) {
 	GinkgoHelper()
 	cr := registration(ctx, name, connected(metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
@@ -220,7 +220,7 @@ func confirm(ctx context.Context, name, reason string) {
 	well(ctx, name)
 }
 
-// annotate does it as an operator would, in the host.
+// annotate sets an annotation in the host, as an operator does.
 func annotate(ctx context.Context, obj client.Object, key, value string) {
 	GinkgoHelper()
 	annotateIn(ctx, x.Host, obj, key, value)
@@ -242,7 +242,7 @@ func told(ctx context.Context, kind, name, reason string) {
 	}).Should(ContainElement(And(HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason))))
 }
 
-// book is a member's ledger of disks.
+// book returns a member's ledger of disks.
 func book(member string) *ledger.Ledger {
 	GinkgoHelper()
 	l, err := x.Fleet.Member(member).Ledger()
@@ -250,12 +250,12 @@ func book(member string) *ledger.Ledger {
 	return l
 }
 
-// disks are those of a claim of the story that live in a member.
+// disks returns the disks of a claim of the story that exist in a member.
 func (s *story) disks(member, claim string) []string {
 	return book(member).ForClaim(s.namespace, claim).LiveIDs()
 }
 
-// lease is the fence's, in a member.
+// lease returns the Lease of the fence in a member.
 func lease(ctx context.Context, member string) *coordinationv1.Lease {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)
@@ -265,8 +265,8 @@ func lease(ctx context.Context, member string) *coordinationv1.Lease {
 	return &l
 }
 
-// backup waits until a backup that was taken just now is older than the epochs of
-// both members' fences; intervals of five minutes have passed, to the operator.
+// aged waits until a backup that was just taken is older than the epochs of both members' fences.
+// For an operator, these are intervals of five minutes.
 func aged(ctx context.Context) func() {
 	GinkgoHelper()
 	epoch := func(member string) int {
@@ -278,14 +278,14 @@ func aged(ctx context.Context) func() {
 	return func() {
 		GinkgoHelper()
 		for member, was := range before {
-			// One step may have been under way.
+			// One step may have been in progress.
 			Eventually(ctx, func() int { return epoch(member) }).Should(BeNumerically(">", was+1))
 		}
 	}
 }
 
-// busy writes to the host, so that it is well past the revision of a backup when that
-// is restored and its own controllers write again.
+// busy writes to the host, so that its revision is well past that of a backup when the backup is
+// restored and its own controllers write again.
 func busy(ctx context.Context) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "busy-"}}

@@ -14,11 +14,11 @@ import (
 
 const (
 	settle = suite.Settle
-	// storyTime bounds a story.
+	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
 
-// Names of the members and of their nodes in the host.
+// Names of the members, and of their nodes in the host.
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
@@ -42,8 +42,8 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// The walks are one after the other: each concerns whole clusters, and the last
-// one removes Xylem.
+// The walks run one after the other: each concerns whole clusters, and the last one removes
+// Xylem.
 var _ = Describe("An operator", Ordered, ContinueOnFailure, func() {
 	hostWalks()
 	memberWalks()

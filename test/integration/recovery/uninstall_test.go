@@ -66,8 +66,8 @@ func uninstallWalk() {
 	}, SpecTimeout(storyTime))
 }
 
-// drain deletes what Drain waits for: the claims in a member, and the volumes that
-// are to be retained, whose data stay there.
+// drain deletes what Drain waits for: the claims in a member, and the volumes that must be
+// retained, whose data stays there.
 func drain(ctx SpecContext, host, member *harness.Cluster) {
 	GinkgoHelper()
 	id, err := member.ID(ctx)

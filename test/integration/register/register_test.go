@@ -35,10 +35,10 @@ const (
 	users = "shop"
 )
 
-// admin is the file with the kubeconfig of an admin of a member.
+// admin returns the file with the kubeconfig of a member's admin.
 func admin(name string) string { return x.Fleet.Member(name).KubeconfigPath() }
 
-// changed is a file with an admin's kubeconfig of a member, changed.
+// changed returns a file with a changed kubeconfig of a member's admin.
 func changed(name string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(admin(name))
@@ -64,7 +64,7 @@ func user(name, who string) string {
 	return file(content)
 }
 
-// closed is an address on loopback where nobody listens.
+// closed returns an address on loopback without a listener.
 func closed(ctx context.Context) string {
 	GinkgoHelper()
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -73,8 +73,8 @@ func closed(ctx context.Context) string {
 	return "https://" + l.Addr().String()
 }
 
-// xylems are the objects that registering makes, by kind, name and version: of the
-// host, and of each member.
+// xylems returns the objects that registering creates, by kind, name and version, in the host and
+// in each member.
 func xylems(ctx context.Context) []string {
 	GinkgoHelper()
 	var all []string
@@ -103,7 +103,8 @@ func xylems(ctx context.Context) []string {
 	return all
 }
 
-// account that registering makes in a member: its name says which host it belongs to.
+// account returns the account that registering creates in a member. Its name contains the host's
+// ID.
 func account(ctx context.Context) string {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)
@@ -140,7 +141,7 @@ func use(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// badInputs are refused, and change nothing anywhere.
+// badInputs are rejected, and change nothing in any cluster.
 func badInputs() {
 	type input struct {
 		kubeconfig func(SpecContext) string
@@ -164,7 +165,7 @@ func badInputs() {
 		for _, words := range in.says {
 			Expect(err.Error()).To(ContainSubstring(words))
 		}
-		// Namespaces go in their own time.
+		// Namespaces are deleted asynchronously.
 		Eventually(ctx, xylems).WithContext(ctx).Should(Equal(before))
 	},
 		Entry("no such file", SpecTimeout(storyTime), input{

@@ -21,7 +21,7 @@ import (
 
 const (
 	settle = suite.Settle
-	// storyTime bounds a story.
+	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
 
@@ -48,7 +48,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// plugin runs the plugin against the host, and returns what it printed and told.
+// plugin runs the plugin against the host, and returns its output and error output.
 func plugin(ctx context.Context, args ...string) (out, told string, err error) {
 	return pluginAt(ctx, x.Fleet.Host.KubeconfigPath(), args...)
 }

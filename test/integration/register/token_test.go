@@ -21,14 +21,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// renewAfter has tokens of the shortest life that an API server gives, ten minutes,
-// renewed after some seconds.
+// renewAfter makes tokens with the shortest lifetime that an API server grants, ten minutes,
+// renew after some seconds.
 const renewAfter = "--renew-tokens-after=0.005"
 
-// seen are all tokens that a Secret had.
+// seen are all tokens that a Secret has had.
 var seen []string
 
-// token is the one that the Secret of a registration has.
+// token returns the token in a registration's Secret.
 func token(ctx context.Context, name string) string {
 	GinkgoHelper()
 	t := access.TokenOf(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
@@ -37,7 +37,7 @@ func token(ctx context.Context, name string) string {
 	return t
 }
 
-// renewed waits until the token is another one, and the manager uses it.
+// renewed waits until the token has changed and the manager uses it.
 func renewed(ctx context.Context, name, than string) string {
 	GinkgoHelper()
 	now := than
@@ -57,7 +57,7 @@ func condition(ctx context.Context, name, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(registration(ctx, name).Status.Conditions, kind)
 }
 
-// asked counts how often the manager asked the member for a token.
+// asked counts the manager's token requests to the member.
 func asked(ctx context.Context) int {
 	GinkgoHelper()
 	requests, err := x.Member(one).Audit().Since(ctx, 0)
@@ -78,7 +78,7 @@ func log() string {
 	return string(content)
 }
 
-// refusal has the host refuse what the manager writes into Secrets.
+// refusal makes the host reject the manager's writes to Secrets.
 func refusal() []client.Object {
 	name := metav1.ObjectMeta{Name: "no-secrets"}
 	return []client.Object{

@@ -1,2 +1,2 @@
-// Package suite is what all suites of integration tests have in common that run on a harness.
+// Package suite has the common part of all suites of integration tests that run on a harness.
 package suite

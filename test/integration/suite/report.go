@@ -8,11 +8,11 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// reportLimit in bytes of what is repeated of one failure.
+// reportLimit is the maximum length in bytes of a repeated failure.
 const reportLimit = 4096
 
-// failures repeats at the end of a suite what failed, and why: the place where it
-// was first told is thousands of lines above.
+// failures repeats all failures at the end of a suite, because the first report is thousands of
+// lines above.
 func failures(report types.Report) {
 	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
 		why := spec.Failure.Message

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// Settle bounds how long anything may take to happen. It is generous: nothing
-	// asserts that it is quick.
+	// Settle is a generous timeout for anything to happen. No test asserts that it is fast.
 	Settle = 90 * time.Second
 	poll   = 100 * time.Millisecond
-	// start bounds the start of the clusters and what the suite prepares.
+	// start is the timeout for starting the clusters and preparing the suite.
 	start = 5 * time.Minute
 )
 
@@ -28,9 +27,9 @@ func Run(t *testing.T, name string) {
 	ginkgo.RunSpecs(t, name)
 }
 
-// On has a suite run on a harness, which it starts, prepares and stops. After each spec it
-// looks for panics: one that controller-runtime recovers shows in no object. Call it at
-// the top level of the suite.
+// On runs a suite on a harness, which it starts, prepares and stops. After each spec, it checks
+// for panics, because no object shows a panic that controller-runtime recovers. Call it at the
+// top level of the suite.
 func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, prepare func(ginkgo.SpecContext)) bool {
 	ginkgo.ReportAfterSuite("failures", failures)
 	ginkgo.AfterEach(func() { gomega.Expect((*x).Panics()).To(gomega.Succeed()) })
