@@ -1,4 +1,3 @@
-// Package manifests tests what config/ holds on a real control plane: that it
-// applies, what the API server takes and refuses of a ClusterRegistration, and
-// whom the admission policy keeps from writing Xylem's keys.
+// Package manifests tests config/ on a real control plane: that it applies, which ClusterRegistrations
+// the API server accepts and rejects, and whom the admission policies prevent from writing what.
 package manifests

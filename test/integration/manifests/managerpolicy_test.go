@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// virtualNode is one as the manager creates it; what follows are other objects that
-// the manager may write to, and their like that it may not.
+// virtualNode returns a Node as the manager creates it. The functions below return other objects
+// that the manager may write, and similar ones that it may not.
 func virtualNode(change ...func(client.Object)) client.Object {
 	return built(node(unique("virtual")), append([]func(client.Object){label(v1alpha1.LabelVirtualNode, "true"), managed}, change...)...)
 }
@@ -129,7 +129,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		}).Should(MatchError(ContainSubstring(denied)))
 	}, NodeTimeout(settle))
 
-	// made creates the object: as an admin, or as the manager what only it may create.
+	// made creates the object as an admin, or as the manager if only the manager may create it.
 	made := func(ctx context.Context, o client.Object) client.Object {
 		GinkgoHelper()
 		creator := admin
@@ -332,7 +332,7 @@ func copying(o client.Object) {
 	o.(*corev1.PersistentVolumeClaim).Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// toSource is what the controller source writes.
+// toSource writes what the controller source writes.
 func toSource(selected, steered string) func(client.Object) {
 	return func(o client.Object) {
 		annotate(v1alpha1.AnnotationSource, "member/uid")(o)

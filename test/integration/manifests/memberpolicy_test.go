@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// memberAccount is the user that the manager is to a member's API server.
+	// memberAccount is the manager's user name in a member.
 	memberAccount = "system:serviceaccount:xylem-system:xylem"
 	// someHost is the cluster ID of a host.
 	someHost = "0d6c2a35-0000-4000-8000-000000000001"
 )
 
-// inMember is a client of the member for a user of some groups.
+// inMember returns a client of the member for a user of some groups.
 func inMember(user string, groups ...string) client.Client {
 	GinkgoHelper()
 	config, err := fleet.Member("member").RESTConfig(controlplane.Direct)
@@ -41,7 +41,7 @@ func inMember(user string, groups ...string) client.Client {
 	return clientOf(config)
 }
 
-// stamped puts the whole stamp of a host on an object.
+// stamped sets the complete stamp of a host on an object.
 func stamped(o client.Object) {
 	root := o.GetName()
 	if ns := o.GetNamespace(); ns != "" {
@@ -55,10 +55,10 @@ func stamped(o client.Object) {
 
 func unstamped(client.Object) {}
 
-// nobody owns: the garbage collector deletes what has such an owner.
+// an owner that does not exist: the garbage collector would delete the object.
 var nobody = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
 
-// leafPod is one as root_pod makes them.
+// leafPod returns a Pod as root_pod creates it.
 func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := pod(namespace)
 	no := false
@@ -74,7 +74,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		memberAdmin, account, other client.Client
 		// ours and theirs are accounts of one host each: of someHost, and of another.
 		ours, theirs client.Client
-		// made by the account's stamp, handed by label alone, foreign.
+		// made has the account's stamp, handed only the label, and foreign neither.
 		made, handed, foreign string
 	)
 
@@ -92,7 +92,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		memberAdmin = inMember("")
-		// Everything that there is, so that only admission is in the accounts' way.
+		// All permissions, so that only admission limits the accounts.
 		account = inMember(memberAccount, "tenants")
 		ours, theirs = inMember(memberAccount+"-host-"+someHost, "tenants"), inMember(memberAccount+"-host-another", "tenants")
 		other = inMember("other", "tenants")
@@ -701,12 +701,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 func plainVolume(*corev1.PersistentVolume) {}
 
-// deleted with its claim, as its provisioner asks for.
+// deleted has the provisioner's policy Delete.
 func deleted(p *corev1.PersistentVolume) {
 	p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 }
 
-// held as leaf_pv holds what it mirrors; its provisioner had given it a policy.
+// held sets the stamp and Retain, as leaf_pv does, and records the provisioner's policy.
 func held(policy string) func(*corev1.PersistentVolume) {
 	return func(p *corev1.PersistentVolume) {
 		stamped(p)
@@ -716,7 +716,7 @@ func held(policy string) func(*corev1.PersistentVolume) {
 	}
 }
 
-// pointed at the claim of another root, which its stamp names.
+// pointed sets the claimRef to another root's claim, which the stamp names.
 func pointed(name string) func(*corev1.PersistentVolume) {
 	return func(p *corev1.PersistentVolume) {
 		p.Spec.ClaimRef = &corev1.ObjectReference{Namespace: p.Spec.ClaimRef.Namespace, Name: name, UID: "claim-uid"}
@@ -736,7 +736,7 @@ func confined(change func(*corev1.SecurityContext)) func(*corev1.Pod) {
 	}
 }
 
-// newNamespaceOf a level of Pod Security.
+// newNamespaceOf creates a namespace with a level of Pod Security.
 func newNamespaceOf(name, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 }

@@ -81,7 +81,7 @@ func with(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// changed patches a copy, by the main resource or by status.
+// changed patches a copy, either the main resource or the status.
 func changed(ctx context.Context, c client.Client, status bool, o client.Object, change func(client.Object)) error {
 	next := o.DeepCopyObject().(client.Object)
 	change(next)
@@ -96,7 +96,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		namespace string
 		manager   client.Client
 		tenant    client.Client
-		// stamped carry keys of Xylem's, written by the manager.
+		// stamped are objects with Xylem's keys, which the manager wrote.
 		stamped map[string]client.Object
 	)
 
@@ -137,7 +137,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}, NodeTimeout(settle))
 	}, NodeTimeout(settle))
 
-	// fresh reads one of the stamped objects as it is now.
+	// fresh reads the current state of one of the stamped objects.
 	fresh := func(ctx context.Context, kind string) client.Object {
 		GinkgoHelper()
 		o := stamped[kind].DeepCopyObject().(client.Object)

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// registration is one as a user would write it, with more of a spec in YAML.
+// registration returns one as a user would write it, with additional YAML in the spec.
 func registration(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := map[string]any{}
@@ -194,7 +194,7 @@ deregistration: Drain`),
 	}, SpecTimeout(settle))
 })
 
-// updateOf is the registration as it is, with another spec.
+// updateOf returns the current registration with another spec.
 func updateOf(ctx SpecContext, name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	live := registration(name, `{}`)

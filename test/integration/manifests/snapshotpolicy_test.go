@@ -19,7 +19,7 @@ const (
 	contentBound = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
 )
 
-// snapshotContent is one as a snapshot-controller creates it, of a driver.
+// snapshotContent returns one of a driver, as a snapshot-controller creates it.
 func snapshotContent(driver string, change ...func(client.Object)) client.Object {
 	return built(&snapshotv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("snapcontent")},
@@ -43,7 +43,7 @@ func keptBy(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) { o.(*snapshotv1.VolumeSnapshotContent).Spec.DeletionPolicy = policy }
 }
 
-// snapshotStamped puts the stamp of a host on a leaf content, which had a deletion policy.
+// snapshotStamped sets the stamp of a host and the original deletion policy on a leaf content.
 func snapshotStamped(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) {
 		stamped(o)

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take to happen.
+	// settle is a timeout for anything to happen.
 	settle = time.Minute
-	// managerAccount is the user that the manager is to the API server.
+	// managerAccount is the manager's user name.
 	managerAccount = "system:serviceaccount:xylem-system:xylem-controller-manager"
 )
 
@@ -68,11 +68,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubectl(ctx, fleet.Member("member"), "apply", "--server-side", "-k", path("config", "member"))
 })
 
-// path is a path below the root of the repository.
+// path returns a path relative to the root of the repository.
 func path(elements ...string) string { return filepath.Join(append([]string{root}, elements...)...) }
 
-// kubectl runs kubectl as an admin of the cluster and returns what it says. It
-// takes neither an error nor a warning.
+// kubectl runs kubectl as an admin of the cluster and returns its output. It fails on an error or
+// a warning.
 func kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...)
@@ -84,8 +84,8 @@ func kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) strin
 	return out.String()
 }
 
-// as is a client of the host for a user whom RBAC allows everything, so that
-// only admission is in the way.
+// as returns a client of the host for a user with all RBAC permissions, so that only admission
+// limits it.
 func as(user string) client.Client {
 	GinkgoHelper()
 	config, err := fleet.Host.RESTConfig(controlplane.Direct)
@@ -105,12 +105,12 @@ func clientOf(config *rest.Config) client.Client {
 	return c
 }
 
-// unique makes a name that no other story uses.
+// unique returns a name that no other story uses.
 func unique(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, time.Now().UnixNano())
 }
 
-// canI is the answer of kubectl auth can-i, which ends with an error on a no.
+// canI returns the output of kubectl auth can-i, which exits with an error for "no".
 func canI(ctx context.Context, kubeconfig string, args []string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig}, args...)...)

@@ -27,7 +27,7 @@ import (
 
 const logPath = "/containerLogs/shop/web/app"
 
-// metric is the sum of a metric of the manager, over all labels.
+// metric returns the sum of a metric of the manager over all labels.
 func metric(ctx context.Context, name string) (float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.Manager.MetricsURL(), nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func metric(ctx context.Context, name string) (float64, error) {
 
 func sessions(ctx context.Context) (float64, error) { return metric(ctx, "xylem_node_api_sessions") }
 
-// credentials are TLS settings with the certificate of a user, none if nil, and the token.
+// credentials returns TLS settings with the certificate of a user, if any, and the token.
 func credentials(user func() ([]byte, error)) (config *tls.Config, token string) {
 	GinkgoHelper()
 	from := &rest.Config{}
@@ -83,7 +83,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// caller is a client of the endpoint with the certificate, or token, of a user.
+// caller returns a client of the endpoint with the certificate, or token, of a user.
 func caller(user func() ([]byte, error)) *http.Client {
 	GinkgoHelper()
 	config, token := credentials(user)
@@ -212,8 +212,8 @@ var _ = Describe("the endpoint", func() {
 	}, SpecTimeout(3*settle))
 
 	It("gives all back that its sessions take, of which none is ever read", func(ctx SpecContext) {
-		// KWOK follows a log by an inotify instance each, of which a user has 128: some of
-		// those that are requested end at once.
+		// KWOK uses one inotify instance for each followed log, and a user has only 128: some of
+		// the requests end at once.
 		const asked, sessionsOpen = 60, 30
 		admin := host("admin", "system:masters")
 		goroutines, err := metric(ctx, "go_goroutines")
@@ -241,14 +241,14 @@ var _ = Describe("the endpoint", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// latency of a small request to the second member.
+// latency measures a small request to the second member.
 func latency(ctx context.Context) time.Duration {
 	started := time.Now()
 	kubectl(ctx, "", nil, "logs", "other", "-c", "app", "--tail=1")
 	return time.Since(started).Round(time.Millisecond)
 }
 
-// resident memory of the manager in MiB.
+// resident returns the manager's resident memory in MiB.
 func resident() int {
 	GinkgoHelper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", x.Manager.PID()))

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// megabytes that are streamed.
+// megabytes is the amount of streamed data.
 const megabytes = 64
 
 var _ = Describe("the way through the host", func() {
@@ -37,7 +37,7 @@ var _ = Describe("the way through the host", func() {
 	}, SpecTimeout(4*settle))
 })
 
-// writeLog writes a container's log of about so many bytes, in long lines.
+// writeLog writes a container's log of about this size, in long lines.
 func writeLog(file string, size int) {
 	GinkgoHelper()
 	f, err := os.Create(file)
@@ -52,7 +52,7 @@ func writeLog(file string, size int) {
 	Expect(f.Close()).To(Succeed())
 }
 
-// rate in megabytes a second of what a kubectl prints, and how much that is.
+// rate returns the throughput of a kubectl's output in megabytes per second, and its size.
 func rate(ctx context.Context, kubeconfig string, args []string) (float64, int64) {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig, "-n", "shop"}, args...)...)

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// The ways by which kubectl streams.
+// The protocols with which kubectl streams.
 var (
 	webSocket = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"}
 	spdy      = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"}
@@ -90,12 +90,13 @@ var _ = Describe("kubectl", func() {
 		Context("by "+name, func() {
 			It("executes commands, with input, both outputs and exit codes", func(ctx SpecContext) {
 				r := kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "sh", "-c", "echo out; echo complaint >&2; exit 7")
-				// KWOK tells an exit code in words; test/e2e has kubelets that tell it as kubectl does.
+				// KWOK reports an exit code as text. In test/e2e, kubelets report it as kubectl
+				// expects.
 				Expect(r.out).To(Equal("out\n"))
 				Expect(r.err).To(And(HavePrefix("complaint\n"), ContainSubstring("exit status 7")))
 				Expect(r.code).NotTo(BeZero())
 				input := strings.Repeat("a line of input\n", 20_000)
-				// KWOK answers all of the input and then does not end, in the member alone either.
+				// KWOK returns all of the input and then does not end, even without Xylem.
 				limited, cancel := context.WithTimeout(ctx, 15*time.Second)
 				defer cancel()
 				r = kubectl(limited, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
@@ -108,11 +109,11 @@ var _ = Describe("kubectl", func() {
 			It("attaches", func(ctx SpecContext) {
 				attached, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
-				kubectl(attached, "", way, "attach", "web", "-c", "app") // KWOK shows lines that come later
+				kubectl(attached, "", way, "attach", "web", "-c", "app") // KWOK shows later lines
 				Eventually(ctx, x.Manager.Log).WithContext(ctx).Should(MatchRegexp(`"verb": "attach".*"code": 101`))
 			}, SpecTimeout(settle))
 
-			It("copies a file out", func(ctx SpecContext) { // into a Pod, KWOK waits forever, in the member alone as well
+			It("copies a file out", func(ctx SpecContext) { // into a Pod, KWOK waits forever, even without Xylem
 				to := filepath.Join(GinkgoT().TempDir(), "to")
 				r := kubectl(ctx, "", way, "cp", "web:log", to, "-c", "app")
 				Expect(r.code).To(BeZero(), r.err)
@@ -150,7 +151,8 @@ var _ = Describe("kubectl", func() {
 	}, SpecTimeout(settle))
 })
 
-// asManager is a client of the host as the manager, who alone writes what Xylem records.
+// asManager returns a client of the host as the manager. Only the manager may write Xylem's
+// records.
 func asManager() client.Client {
 	GinkgoHelper()
 	config, err := x.Fleet.Host.RESTConfig(controlplane.Direct)
@@ -161,7 +163,7 @@ func asManager() client.Client {
 	return manager
 }
 
-// Each error is one line, comes soon, and says what to do.
+// Each error is one line, appears quickly, and includes a remedy.
 var _ = Describe("what goes wrong", func() {
 	refused := func(ctx SpecContext, says string, variables []string, args ...string) {
 		GinkgoHelper()

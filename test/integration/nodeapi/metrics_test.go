@@ -23,10 +23,10 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// metricsPathKey is the annotation by which metrics-server finds a virtual node's path.
+// metricsPathKey is the annotation with which metrics-server finds a virtual node's path.
 const metricsPathKey = "metrics.k8s.io/resource-metrics-path"
 
-// metricsAPI has a member serve metrics.k8s.io, by a CRD in the place of metrics-server.
+// metricsAPI makes a member serve metrics.k8s.io, with a CRD instead of metrics-server.
 func metricsAPI(ctx context.Context, member string) {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{Object: map[string]any{
@@ -45,7 +45,7 @@ func metricsAPI(ctx context.Context, member string) {
 	DeferCleanup(func(ctx context.Context) error { return api.Delete(ctx, crd) }, NodeTimeout(settle))
 }
 
-// reports what a Pod in a member uses, as its metrics-server would.
+// reports sets the usage of a Pod in a member, as its metrics-server would.
 func reports(ctx context.Context, member, namespace, name string, labels map[string]string, taken time.Time, cpu, memory string) {
 	GinkgoHelper()
 	usage := func(container string) any {
@@ -65,7 +65,7 @@ func reports(ctx context.Context, member, namespace, name string, labels map[str
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// used are the metrics of the endpoint, by name and Pod.
+// used returns the metrics of the endpoint, by name and Pod.
 func used(text string) map[string]map[string]*dto.Metric {
 	GinkgoHelper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)

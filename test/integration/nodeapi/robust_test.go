@@ -70,12 +70,12 @@ var _ = Describe("sessions", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return goroutines
 		}
-		batch() // what is made once is there
+		batch() // one-time allocations exist already
 		before, memory := settled(), resident()
 		for range rounds {
 			batch()
 		}
-		// Those of the authenticator's caches and of the Go runtime come and go.
+		// Those of the authenticator's caches and of the Go runtime vary.
 		Eventually(ctx, settled).WithContext(ctx).Should(BeNumerically("<", before+50))
 		AddReportEntry(fmt.Sprintf("before and after %d sessions", 2*rounds*beside), fmt.Sprintf("goroutines %v, %v; resident MiB %d, %d", before, settled(), memory, resident()))
 	}, SpecTimeout(4*settle))
@@ -114,7 +114,7 @@ var _ = Describe("sessions", func() {
 		_, err = io.Copy(io.Discard, response.Body)
 		Expect(following.Err()).NotTo(HaveOccurred())
 		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero())
-		_ = err // whether it ended well does not matter
+		_ = err // the result does not matter
 	}, SpecTimeout(2*settle))
 
 	It("lead to the replica that has the links, which changes", Serial, func(ctx SpecContext) {
@@ -151,7 +151,7 @@ var _ = Describe("sessions", func() {
 	}, SpecTimeout(5*settle))
 })
 
-// at waits until virtual nodes lead to an address, and Pods are reached by it.
+// at waits until virtual nodes have an address, and Pods can be reached through it.
 func at(ctx context.Context, ip string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -23,11 +23,11 @@ import (
 
 const (
 	settle = suite.Settle
-	// answer bounds how long a command may take whose request is refused.
+	// answer is the timeout of a command whose request is rejected.
 	answer = 30 * time.Second
 )
 
-// Members: the first grants everything, the second logs alone, unless a spec grants more.
+// Members: the first grants everything, the second only logs, unless a spec grants more.
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
@@ -35,7 +35,7 @@ const (
 
 var (
 	x *harness.Xylem
-	// address of the manager's endpoint.
+	// address is that of the manager's endpoint.
 	address string
 	// inOne and inTwo are Pods that run in the members.
 	inOne, inTwo *corev1.Pod
@@ -51,7 +51,7 @@ var _ = AfterEach(func() {
 	}
 })
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(log string) string {
 	const most = 20_000
 	return log[max(0, len(log)-most):]
@@ -80,7 +80,7 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	inOne, inTwo = run(ctx, "web", nodeOne), run(ctx, "other", nodeTwo)
 })
 
-// grant an optional part in a member; revoke takes it back.
+// grant grants an optional part in a member, and revoke revokes it.
 func grant(ctx context.Context, member, part string) {
 	GinkgoHelper()
 	_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
@@ -93,7 +93,7 @@ func revoke(ctx context.Context, member, part string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// run a Pod on a virtual node, and wait until its leaf runs.
+// run runs a Pod on a virtual node, and waits until its leaf runs.
 func run(ctx context.Context, name, node string) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -103,7 +103,7 @@ func run(ctx context.Context, name, node string) *corev1.Pod {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	pod.Namespace = ns.Name
 	Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
-	Eventually(ctx, func() error { // the default service account comes with the namespace
+	Eventually(ctx, func() error { // the default service account is created with the namespace
 		return x.Host.API.Create(ctx, pod)
 	}).WithContext(ctx).Should(Succeed())
 	Eventually(ctx, func(g Gomega) {
@@ -114,14 +114,14 @@ func run(ctx context.Context, name, node string) *corev1.Pod {
 	return pod
 }
 
-// result of a kubectl.
+// result is that of a kubectl command.
 type result struct {
 	out, err string
 	code     int
 }
 
-// kubectl runs the stock kubectl against the host, and writes what it says as a transcript.
-// Variables are added to its environment.
+// kubectl runs the stock kubectl against the host, and writes its output as a transcript. It adds
+// variables to its environment.
 func kubectl(ctx context.Context, stdin string, variables []string, args ...string) result {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
@@ -129,11 +129,11 @@ func kubectl(ctx context.Context, stdin string, variables []string, args ...stri
 	command.Stdin = strings.NewReader(stdin)
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaints
-	_ = command.Run() // the exit code tells
+	_ = command.Run() // the exit code shows it
 	r := result{out.String(), complaints.String(), command.ProcessState.ExitCode()}
 	GinkgoWriter.Printf("$ %s kubectl %s\n%s%s(exit %d)\n", strings.Join(variables, " "), strings.Join(args, " "), head(r.out), r.err, r.code)
 	return r
 }
 
-// head is the beginning of an output.
+// head returns the beginning of an output.
 func head(s string) string { return s[:min(len(s), 2000)] }

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// account counts what Xylem does in each cluster from a moment on.
+// account counts Xylem's requests in each cluster from its creation on.
 type account map[string]controlplane.Mark
 
 func opened(ctx context.Context) account {
@@ -34,7 +34,7 @@ func opened(ctx context.Context) account {
 	return a
 }
 
-// requests of Xylem's since the account was opened, leases left out.
+// requests of Xylem since the account was created, except for Leases.
 func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
 	GinkgoHelper()
 	all, err := c.Audit().Since(ctx, a[c.Name()])
@@ -74,7 +74,7 @@ var _ = Describe("Xylem", Serial, func() {
 		s.grow(ctx, "data-1", "2Gi")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data-1", HaveField("Status.Capacity",
 			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi"))))
-		// Volumes are counted after a pause.
+		// Volumes are counted with a delay.
 		for member, bound := range map[string]int32{one: 1, two: 1} {
 			registration(ctx, member, HaveField("Status.Volumes", Equal(v1alpha1.VolumeCounts{Bound: bound})))
 		}
@@ -92,7 +92,7 @@ var _ = Describe("Xylem", Serial, func() {
 					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
 				})
 				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
-				// Each lasts minutes, or all of a large fleet is listed again and again.
+				// Each lasts minutes. Otherwise, Xylem would list a large fleet repeatedly.
 				watches := map[string]int{}
 				for _, r := range requests {
 					if r.Verb == "watch" {
@@ -121,7 +121,7 @@ var _ = Describe("Xylem", Serial, func() {
 		s.pushedTo(ctx, nodeOne, nodeTwo)
 		for _, c := range x.Clusters() {
 			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
-				// What is reported of the connection: it was lost and found. And the barrier.
+				// Reports that the connection was lost and found, and the barrier.
 				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
 				barrier := strings.HasPrefix(r.Name, "pushed-") || r.Resource == "pods" && r.Verb == "create"
 				return !told && !barrier && !otherNamespace(s, r)
@@ -175,17 +175,16 @@ var _ = Describe("Xylem", Serial, func() {
 	}, SpecTimeout(storyTime))
 })
 
-// budget is what the manager may ask of the two clusters for each volume: requests by
-// side, verb and resource.
+// budget is the number of requests that the manager may make to the two clusters for each volume,
+// by side, verb and resource.
 type budget map[string]int
 
-// volumes that a budget is compared with: a cache that is behind costs one of them a
-// request more now and then, and one more for each of them is found.
+// volumes is the number of volumes for the comparison with a budget. A lagging cache causes an
+// extra request for one of them now and then. An extra request for each of them is detected.
 const budgeted = 12
 
-// exceeded are the requests of which there were more than budgeted: by half a request
-// for each volume or more, and reads by a whole one, since evidence is looked for again
-// where a cache is behind.
+// exceeded returns the requests that exceed the budget: by half a request for each volume or
+// more, and reads by a whole one, because evidence is read again if a cache lags.
 func (b budget) exceeded(spent map[string]int) []string {
 	var found []string
 	for what, n := range spent {
@@ -201,15 +200,15 @@ func (b budget) exceeded(spent map[string]int) []string {
 	return found
 }
 
-// spent by the manager for a story's volumes, in host and member.
+// spent returns the manager's requests for a story's volumes, in host and member.
 func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
 	for side, c := range map[string]*harness.Cluster{"host": x.Host, "member": member} {
 		for _, r := range a.requests(ctx, c) {
 			elsewhere := r.Namespace != "" && r.Namespace != s.namespace
-			// Of all volumes together, at intervals; and what stories before left. The host's
-			// revision is read by a list of one registration, at each probe as well.
+			// Requests for all volumes together, at intervals, and those for earlier stories.
+			// Each probe also reads the host's revision with a list of one registration.
 			shared := r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
 			if elsewhere || shared || r.Verb == "watch" {
 				continue
@@ -220,7 +219,7 @@ func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) m
 	return counts
 }
 
-// removal is the end of a volume, and of its Pod.
+// removal is the budget for the end of a volume and of its Pod.
 var removal = budget{
 	"host get persistentvolumes": 2, "host get persistentvolumeclaims": 2, "host patch persistentvolumes": 1, "host delete persistentvolumes": 1,
 	"member get persistentvolumes": 3, "member get persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member delete persistentvolumeclaims": 1,
@@ -230,7 +229,7 @@ var removal = budget{
 var _ = Describe("The cost of a volume", Serial, func() {
 	DescribeTable("is not more than budgeted, in requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
-		s.barrier(ctx, nodeOne) // the namespace is there
+		s.barrier(ctx, nodeOne) // the namespace exists
 		var options []claimOption
 		if copies {
 			s.golden(ctx, nodeOne)
@@ -292,14 +291,14 @@ var _ = Describe("The cost of a volume", Serial, func() {
 	)
 })
 
-// otherNamespace: that of the barrier is created, and those of stories before,
-// which nobody needs any more, are removed after a while.
+// otherNamespace: that of the barrier is created, and unused ones of earlier stories are deleted
+// after a while.
 func otherNamespace(s *story, r controlplane.Request) bool {
 	return r.Resource == "namespaces" && r.Name != s.namespace
 }
 
-// writers reports which fields a controller may own, by side and kind. A field is
-// a path of managedFields, without the f: and k: that mark its parts.
+// writers lists the fields that a controller may own, by side and kind. A field is a path of
+// managedFields without the prefixes f: and k:.
 var writers = map[string]map[string]string{
 	"root PersistentVolumeClaim": {
 		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/(placed-in|reported-by)|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
@@ -343,8 +342,8 @@ var writers = map[string]map[string]string{
 	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
 }
 
-// strangers are the fields that a controller of ours owns and should not, and
-// those that two of them own.
+// strangers returns the fields that one of our controllers owns and should not, and those that
+// two of them own.
 func strangers(kind string, obj client.Object) []string {
 	GinkgoHelper()
 	Expect(writers).To(HaveKey(kind))
@@ -377,7 +376,7 @@ func strangers(kind string, obj client.Object) []string {
 // key of a list's item: k:{"type":"Ready"}.
 var itemKey = regexp.MustCompile(`^k:\{"([a-zA-Z]+)":"?([^"}]*)"?.*\}$`)
 
-// paths are those of the leaves of managed fields.
+// paths returns the paths of the leaves of managed fields.
 func paths(prefix string, fields map[string]any) []string {
 	var all []string
 	for key, value := range fields {
@@ -409,7 +408,7 @@ func (s *story) pushedTo(ctx context.Context, nodes ...string) {
 	}
 }
 
-// probed waits until each member's fence was renewed so many times.
+// probed waits until each member's fence has been renewed this many times.
 func (s *story) probed(ctx context.Context, times int) {
 	GinkgoHelper()
 	for _, m := range x.Members() {

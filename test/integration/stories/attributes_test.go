@@ -28,12 +28,12 @@ func attributes(ctx context.Context, c *harness.Cluster, name, driver string, pa
 	DeferCleanup(deleted(c, class), NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
 }
 
-// deleted deletes an object of a cluster, at the end of a story.
+// deleted deletes an object of a cluster at the end of a story.
 func deleted(c *harness.Cluster, obj client.Object) func(SpecContext) {
 	return func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed()) }
 }
 
-// hostAttributes creates a class in the host that a parameter maps to one of the members.
+// hostAttributes creates a class in the host with a parameter that maps it to one of the members.
 func hostAttributes(ctx context.Context, name, member string) {
 	GinkgoHelper()
 	attributes(ctx, x.Host, name, v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberAttributesClass: member})
@@ -44,7 +44,7 @@ func ofAttributes(name string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &name }
 }
 
-// applied matches a claim whose status shows a class as applied, and no change under way.
+// applied matches a claim whose status shows a class as applied and no change in progress.
 func applied(name string) gomegatypes.GomegaMatcher {
 	return And(HaveField("Status.CurrentVolumeAttributesClassName", HaveValue(Equal(name))), HaveField("Status.ModifyVolumeStatus", BeNil()))
 }
@@ -173,10 +173,10 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// noSuchAttributes is what the driver says of attributes that it cannot give a volume.
+// noSuchAttributes is the driver's error for attributes that it does not support.
 const noSuchAttributes = "no such attributes"
 
-// infeasible makes the driver of a member refuse all changes of attributes for good.
+// infeasible makes a member's driver reject all changes of attributes permanently.
 func infeasible() {
 	GinkgoHelper()
 	Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.ModifyVolume, Code: codes.InvalidArgument, Message: noSuchAttributes})).To(Succeed())

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// inMember creates an object in a member as its admin does, and takes it away again
-// if it is still there at the end of the story.
+// inMember creates an object in a member as its admin does, and deletes it at the end of the
+// story if it still exists.
 func inMember(ctx context.Context, m *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
 	Expect(m.API.Create(ctx, obj)).To(Succeed())
@@ -30,7 +30,7 @@ func remove(ctx SpecContext, c *harness.Cluster, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj, client.GracePeriodSeconds(0)))).To(Succeed())
 }
 
-// strange is the namespace of the story's name that a member has of its own.
+// strange creates a namespace of the member's own with the story's name.
 func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: labels}}
@@ -41,7 +41,7 @@ func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[stri
 	return ns
 }
 
-// handedOver are the labels by which a member's admin lets the host use a namespace.
+// handedOver returns the labels with which a member's admin hands a namespace to the host.
 func handedOver(ctx context.Context) map[string]string {
 	return map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}
 }

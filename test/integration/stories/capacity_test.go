@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// roomy creates a class in both members, and in the host, whose drivers may publish
-// how much capacity they have: as they do it, the story does.
+// roomy creates a class in both members, and in the host, whose drivers may publish their
+// capacity. The story publishes it for them.
 func roomy(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, member := range []string{one, two} {
@@ -30,8 +30,8 @@ func roomy(ctx context.Context, name string) {
 	inHost(ctx, hostClass(name, ""))
 }
 
-// segment publishes capacity in a member, as an external provisioner does: in its own
-// namespace, for the nodes of one segment.
+// segment publishes capacity in a member, as an external provisioner does: in its own namespace,
+// for the nodes of one segment.
 func segment(ctx context.Context, m *harness.Cluster, class, name, free string) *storagev1.CSIStorageCapacity {
 	GinkgoHelper()
 	amount := resource.MustParse(free)
@@ -49,7 +49,7 @@ func frees(ctx context.Context, m *harness.Cluster, published *storagev1.CSIStor
 	patch(ctx, m, published, fmt.Sprintf(`{"capacity":%q}`, free))
 }
 
-// room waits until the host shows how much a member can hold of a class, in bytes.
+// room waits until the host shows a member's capacity for a class, in bytes.
 func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]int64, error) {
@@ -62,7 +62,7 @@ func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	}).Should(Equal([]int64{want, want}))
 }
 
-// shown is what the host has of a member's room for a class.
+// shown returns a member's capacity for a class, as the host shows it.
 func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.CSIStorageCapacity, error) {
 	GinkgoHelper()
 	var list, of storagev1.CSIStorageCapacityList

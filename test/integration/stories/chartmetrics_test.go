@@ -14,17 +14,17 @@ import (
 )
 
 var (
-	// notMetrics of an expression: strings, label matchers, ranges, and the labels that
-	// operators take in parentheses.
+	// notMetrics matches the parts of an expression that are not metrics: strings, label
+	// matchers, ranges, and the labels that operators take in parentheses.
 	notMetrics = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
 	identifier = regexp.MustCompile(`\b[a-zA-Z_][a-zA-Z0-9_]*\b\s*\(?`)
 	operators  = []string{"and", "or", "unless", "bool", "offset"}
-	// labelValues is how a dashboard's variables ask for the values of a label.
+	// labelValues matches how a dashboard's variables query the values of a label.
 	labelValues = regexp.MustCompile(`label_values\((\w+)`)
 	exposed     = regexp.MustCompile(`(?m)^([a-zA-Z_:][a-zA-Z0-9_:]*)[{ ]`)
 )
 
-// metricsIn are the metrics that an expression of PromQL names.
+// metricsIn returns the metrics that an expression of PromQL names.
 func metricsIn(expression string) []string {
 	var names []string
 	for _, name := range identifier.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {
@@ -35,8 +35,7 @@ func metricsIn(expression string) []string {
 	return names
 }
 
-// asked are the metrics that a document's expressions and queries name, wherever
-// in it they are.
+// asked returns the metrics in all expressions and queries of a document.
 func asked(document any) []string {
 	var names []string
 	switch d := document.(type) {

@@ -16,14 +16,14 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// leafClass waits until a claim has a counterpart in a member, and returns the
-// class that it has there.
+// leafClass waits until a claim has a counterpart in a member, and returns the counterpart's
+// class.
 func (s *story) leafClass(ctx context.Context, member, claim string) string {
 	GinkgoHelper()
 	return ptr.Deref(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim, Not(BeNil())).Spec.StorageClassName, "")
 }
 
-// inHost creates an object in the host for as long as the story takes.
+// inHost creates an object in the host until the end of the story.
 func inHost(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	Expect(x.Host.API.Create(ctx, obj)).To(Succeed())

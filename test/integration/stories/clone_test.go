@@ -22,14 +22,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// from asks for a copy of another claim.
+// from makes the claim a clone of another one.
 func from(claim string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim}
 	}
 }
 
-// golden creates a claim whose disk in the member holds certain data, without a Pod that uses it.
+// golden creates a claim whose disk in the member has certain data, without a Pod that uses it.
 func (s *story) golden(ctx context.Context, node string, options ...claimOption) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	s.claim(ctx, "golden", options...)
@@ -45,11 +45,11 @@ func (s *story) golden(ctx context.Context, node string, options ...claimOption)
 	return claim
 }
 
-// goldenData is what the golden claim holds.
+// goldenData returns the golden claim's data.
 func (s *story) goldenData() string { return "golden data of " + s.namespace }
 
-// copied waits until a claim is bound, and compares its disk, the only one that any member created
-// for it, with the golden one.
+// copied waits until a claim is bound, and compares its only disk in any member with the golden
+// one.
 func (s *story) copied(ctx context.Context, claim, member string) {
 	GinkgoHelper()
 	s.bound(ctx, claim)
@@ -64,7 +64,7 @@ func (s *story) copied(ctx context.Context, claim, member string) {
 	}
 }
 
-// neverMade expects that no member was asked for a disk of a claim.
+// neverMade verifies that no member was asked to create a disk for a claim.
 func (s *story) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	s.barrier(ctx, nodeOne)
@@ -74,7 +74,7 @@ func (s *story) neverMade(ctx context.Context, claim string) {
 	}
 }
 
-// steered matches a claim that Xylem sends to a node.
+// steered matches a claim for which Xylem selected a node.
 func steered(node string) gomegatypes.GomegaMatcher {
 	return HaveField("Annotations", And(HaveKeyWithValue(route.AnnSelectedNode, node), HaveKeyWithValue(v1alpha1.AnnotationSteeredTo, node), HaveKey(v1alpha1.AnnotationSource)))
 }
@@ -216,7 +216,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(s.book(one, "golden").LiveIDs()).To(HaveLen(1))
-		s.repaired(one) // before the provisioner gives the call up, since it begins no other one from a source that is being deleted
+		s.repaired(one) // before the provisioner aborts the call, because it starts no other one from a source that is being deleted
 		s.running(ctx, "app", nodeOne)
 		s.copied(ctx, "copy", one)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
@@ -395,7 +395,7 @@ var _ = Describe("The sample of a clone", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// sameData reports whether the disks of two claims in a member hold the same.
+// sameData reports whether the disks of two claims in a member have the same data.
 func (s *story) sameData(member, a, b string) bool {
 	GinkgoHelper()
 	var contents []string
@@ -413,7 +413,7 @@ func anyPod(*corev1.Pod) {}
 
 func anyClaim(*corev1.PersistentVolumeClaim) {}
 
-// asDevice has a Pod use its volumes as devices.
+// asDevice makes a Pod use its volumes as devices.
 func asDevice(p *corev1.Pod) {
 	for i := range p.Spec.Containers {
 		p.Spec.Containers[i].VolumeDevices = append(p.Spec.Containers[i].VolumeDevices, corev1.VolumeDevice{Name: "copy", DevicePath: "/dev/data"})

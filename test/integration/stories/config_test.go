@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// copies names those of the ConfigMaps and Secrets of the story's namespace.
+// copies returns the names of the copied ConfigMaps and Secrets of the story's namespace.
 func (s *story) copies(ctx context.Context) mirror.Copies {
 	GinkgoHelper()
 	var namespace, system corev1.Namespace
@@ -23,14 +23,14 @@ func (s *story) copies(ctx context.Context) mirror.Copies {
 	return mirror.Copies{HostID: string(system.UID), Namespace: namespace.UID}
 }
 
-// readingConfigMap has a Pod's first container take its environment from a ConfigMap.
+// readingConfigMap makes a Pod's first container read its environment from a ConfigMap.
 func readingConfigMap(name string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
 }
 
-// readingSecret has it take that from a Secret.
+// readingSecret does the same with a Secret.
 func readingSecret(name string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}

@@ -190,7 +190,7 @@ var _ = Describe("A burst", func() {
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
 		const crowds, each, more = 3, 100, 80
-		const rarely = time.Second // what is read is large
+		const rarely = time.Second // the manager reads large objects
 		claims := func(name string, n int) (options []podOption) {
 			for i := range n {
 				s.claim(ctx, fmt.Sprintf("%s-%d", name, i))
@@ -233,7 +233,7 @@ var _ = Describe("A burst", func() {
 	}, SpecTimeout(3*storyTime))
 })
 
-// memberOf is the member that a Pod of the host runs in.
+// memberOf returns the member in which a Pod of the host runs.
 func memberOf(ctx context.Context, s *story, pod string) string {
 	GinkgoHelper()
 	p, err := read[corev1.Pod](ctx, s, x.Host, pod)
@@ -243,8 +243,7 @@ func memberOf(ctx context.Context, s *story, pod string) string {
 	return node.Labels[v1alpha1.LabelCluster]
 }
 
-// destroyed waits until nothing is left of a claim on either side, the disk
-// included.
+// destroyed waits until nothing is left of a claim on either side, including the disk.
 func (s *story) destroyed(ctx context.Context, member, claim, volume string) {
 	GinkgoHelper()
 	gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim)

@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// reviewedHost and reviewedMember are the rights that the stories do not use,
-// and why they are granted anyway. Nothing else may be here.
+// reviewedHost and reviewedMember are the permissions that the stories do not use, with the
+// reasons for granting them. A permission that is not listed must be used.
 var (
 	reviewedHost = map[string]string{
 		"update leases.coordination.k8s.io in xylem-system":                  "leader election: the stories run one manager without it",
@@ -44,20 +44,19 @@ var (
 		"patch secrets":  "what Pods refer to is kept current; the policy xylem-account holds it to Xylem's own",
 		"delete secrets": "what Pods refer to goes with the last of them; the policy xylem-account holds it to Xylem's own",
 	}
-	// optionalMember are the rights of optional parts, which the members of the stories do not
-	// grant, and the story that shows a refusal.
+	// optionalMember are the permissions of optional parts, which the stories' members do not
+	// grant, with the story that shows a denied request.
 	optionalMember = map[string]string{
 		"patch pods/ephemeralcontainers": "the part debug: a Pod whose ephemeral containers its member does not run",
 	}
 )
 
-// oneFailed: a suite of which a story failed, or was left out, does not say what
-// is needed.
+// oneFailed: if a story failed or was skipped, the suite does not exercise every permission.
 var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
-// whole reports whether all stories were run.
+// whole reports whether all stories ran.
 func whole() bool {
 	suite, _ := GinkgoConfiguration()
 	return !oneFailed && len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) == 0 && suite.LabelFilter == ""
@@ -92,8 +91,8 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(errors.Join(wrong, compare("members", granted, used, reviewedMember, optionalMember))).To(Succeed())
 }, NodeTimeout(settle))
 
-// refusedByOwnPolicy fails if the host's policy on the manager's account has refused any
-// write of the manager's.
+// refusedByOwnPolicy fails if the host's policy on the manager's account has rejected any of the
+// manager's writes.
 func refusedByOwnPolicy(ctx SpecContext) {
 	GinkgoHelper()
 	requests, err := x.Host.Audit().Since(ctx, 0)

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// says matches a registration with such a condition.
+// says matches a registration with this condition.
 func says(condition string, status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", condition), HaveField("Status", status), HaveField("Reason", reason)}
 	for _, part := range parts {
@@ -31,13 +31,13 @@ func says(condition string, status metav1.ConditionStatus, reason string, parts 
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// registration waits until one is as it should be.
+// registration waits until one matches.
 func registration(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
 	GinkgoHelper()
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, x.Host, name, match)
 }
 
-// register creates a registration and its Secret, and waits for nothing.
+// register creates a registration and its Secret, and does not wait.
 func register(ctx context.Context, name string, kubeconfig []byte) {
 	GinkgoHelper()
 	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
@@ -82,7 +82,8 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		}, NodeTimeout(settle))
 	}, NodeTimeout(storyTime))
 
-	// web is a Deployment in the member, wherever it is registered, with a claim.
+	// web is a Deployment with a claim in the member, under whatever name the member is
+	// registered.
 	web := func(ctx context.Context, s *story) string {
 		GinkgoHelper()
 		s.claim(ctx, "data")
@@ -109,7 +110,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		Expect(cr.Status.ClusterID).To(Equal(id))
 		Expect(cr.Status.NodeName).To(Equal("kosmos-" + third))
 
-		// Kubernetes taints a new node until it has seen it Ready.
+		// Kubernetes taints a new node until it has observed the node as Ready.
 		node := until[corev1.Node](ctx, &story{}, x.Host, "kosmos-"+third, HaveField("Spec.Taints",
 			ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})))
 		for key, value := range map[string]string{
@@ -154,7 +155,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
 		Expect(ok).To(BeTrue(), "a token that expires")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
-		// The link continues, with its caches: only the time of expiry shows the change.
+		// The link continues with its caches: only the expiry time shows the change.
 		registration(ctx, third, HaveField("Status.TokenExpires.Time", BeTemporally("==", fresh.Expires)))
 		Expect(x.AwaitReady(ctx, third)).To(Succeed())
 		s.running(ctx, s.pushed(ctx, "kosmos-"+third))
@@ -277,7 +278,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 	}, SpecTimeout(storyTime))
 })
 
-// uids of the namespace's Pods and claims in a cluster.
+// uids returns those of the namespace's Pods and claims in a cluster.
 func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -294,8 +295,7 @@ func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string 
 	return found
 }
 
-// pushed is a Pod without claims that its maker puts on a node: a barrier that
-// costs one leaf Pod.
+// pushed creates a Pod without claims on a node: a barrier that takes only one leaf Pod.
 func (s *story) pushed(ctx context.Context, node string) string {
 	GinkgoHelper()
 	barriers++

@@ -13,7 +13,7 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 )
 
-// scraped is what the manager serves of itself, as it is.
+// scraped returns all metrics of the manager.
 func scraped(ctx context.Context) (string, error) { return served(ctx, x.Manager.MetricsURL()) }
 
 func served(ctx context.Context, url string) (string, error) {
@@ -33,7 +33,7 @@ func served(ctx context.Context, url string) (string, error) {
 	return string(body), err
 }
 
-// metric is what the manager serves of a series, empty if there is none.
+// metric returns the manager's value of a series, or "".
 func metric(ctx context.Context, series string) (string, error) {
 	body, err := scraped(ctx)
 	for line := range strings.Lines(body) {

@@ -14,9 +14,9 @@ import (
 )
 
 var _ = Describe("A leaf claim that is deleted before the host has bound its volume's mirror", func() {
-	// mirrored creates a claim and a Pod, and returns when the host has a PV for the claim, and
-	// its PV controller, which stands still until the function that is returned is called, has
-	// not bound that.
+	// mirrored creates a claim and a Pod, and returns when the host has a PV for the claim. The
+	// host's PV controller is stopped, and does not bind the PV until the returned function is
+	// called.
 	mirrored := func(ctx SpecContext, s *story, class string) (leaf *corev1.PersistentVolumeClaim, mirror *corev1.PersistentVolume, goOn func()) {
 		GinkgoHelper()
 		member := x.Member(one)
@@ -45,7 +45,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 	It("is created again for that volume: no second one is provisioned or mirrored (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
-		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: no leaf Pod holds the leaf claim
+		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: the leaf claim needs no leaf Pod
 
 		By("the member's admin deleting the leaf claim, whose volume is kept")
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
@@ -89,8 +89,8 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 	}, SpecTimeout(storyTime))
 })
 
-// pushedNext is the barrier where the host binds nothing: a claim that is created now has its
-// leaf claim, so that root_pvc has seen what was there before.
+// pushedNext is a barrier while the host binds nothing: once a new claim has its leaf claim,
+// root_pvc has handled the earlier events.
 func (s *story) pushedNext(ctx SpecContext) {
 	GinkgoHelper()
 	const name = "next"
@@ -99,7 +99,7 @@ func (s *story) pushedNext(ctx SpecContext) {
 	until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name, Not(BeNil()))
 }
 
-// mirrorsOf are the host PVs that are for a claim of the story.
+// mirrorsOf returns the host PVs for a claim of the story.
 func (s *story) mirrorsOf(ctx SpecContext, claim string) []string {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeList

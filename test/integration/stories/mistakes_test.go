@@ -17,14 +17,14 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// mistakes labels the stories of what newcomers do wrong. Each reports what the user sees,
-// as entries of its report: `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE` has
-// when the mistake was made and when it was reported.
+// mistakes labels the stories about mistakes of newcomers. Each writes what the user sees to its
+// report: `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE` contains the times of the
+// mistake and of Xylem's report.
 const mistakes = "mistakes"
 
-// shown expects a condition of Xylem's with the cause and the remedy on an object, an event
-// of the same reason beside it, and `kubectl xylem why` to name the same cause first. It notes the
-// message in the report.
+// shown expects on an object a condition of Xylem's with the cause and the remedy, and an event
+// with the same reason. `kubectl xylem why` must name the same cause first. It writes the message
+// to the report.
 func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	var message string
@@ -51,7 +51,7 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 	}
 }
 
-// reportsOf are the conditions of an object that have a message.
+// reportsOf returns the conditions of an object that have a message.
 func reportsOf(obj any) []metav1.Condition {
 	var all []metav1.Condition
 	switch o := obj.(type) {
@@ -190,7 +190,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStartAfter, "1h"))
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.NodeName", Not(BeEmpty())))
 		const says = `Back-off pulling image "example/mian"`
-		// What a kubelet writes; KWOK pulls nothing.
+		// A kubelet writes this; KWOK pulls no images.
 		leaf.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "main", Image: "example/mian",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: says}},

@@ -47,7 +47,7 @@ func notOrphaned(volume string) gomegatypes.GomegaMatcher {
 		says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionTrue, v1alpha1.ReasonAllAccounted))
 }
 
-// data is a claim with a Pod in the first member; the name of its volume.
+// data creates a claim with a Pod in the first member, and returns the name of its volume.
 func (s *story) data(ctx context.Context, options ...claimOption) string {
 	GinkgoHelper()
 	s.claim(ctx, "data", options...)
@@ -56,8 +56,8 @@ func (s *story) data(ctx context.Context, options ...claimOption) string {
 	return s.bound(ctx, "data").Spec.VolumeName
 }
 
-// forget removes claim, Pod and volume from the host while the manager is down, as
-// a restore from before they were made does.
+// forget removes claim, Pod and volume from the host while the manager is down, as a restore from
+// an older backup does.
 func (s *story) forget(ctx context.Context, volume string) {
 	GinkgoHelper()
 	Expect(x.Manager.Kill()).To(Succeed())
@@ -73,8 +73,8 @@ func (s *story) forget(ctx context.Context, volume string) {
 	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 }
 
-// lose deletes a host PV, finalizers and all, as the loss of a part of etcd would.
-// The host's policy lets no admin, so it is done in the manager's name.
+// lose deletes a host PV and its finalizers, as the loss of a part of etcd would. The host's
+// policy does not allow this to admins, so lose impersonates the manager.
 func lose(ctx context.Context, volume string) {
 	GinkgoHelper()
 	config, err := x.Host.RESTConfig(controlplane.Direct)
@@ -87,15 +87,15 @@ func lose(ctx context.Context, volume string) {
 	Expect(api.Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 }
 
-// rewind makes the host's record of the member's fence older than the member's, as
-// a restore of the host does.
+// rewind makes the host's record of the member's fence older than the member's, as a restore of
+// the host does.
 func rewind(ctx context.Context) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + idOf(ctx, x.Member(one))}}
 	patch(ctx, x.Host, lease, fmt.Sprintf(`{"metadata":{"annotations":{%q:"0",%q:null}}}`, v1alpha1.AnnotationFenceEpoch, v1alpha1.AnnotationFenceEpoch+"-next"))
 }
 
-// confirmRestore does what the registration's condition asks for.
+// confirmRestore follows the instruction in the registration's condition.
 func confirmRestore(ctx context.Context) {
 	GinkgoHelper()
 	cr := registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
@@ -112,7 +112,7 @@ func (s *story) back(ctx context.Context) {
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
 }
 
-// destroyOrphan is the member's admin, who may.
+// destroyOrphan destroys an orphan as the member's admin, who may.
 func (s *story) destroyOrphan(ctx context.Context, volume string) {
 	GinkgoHelper()
 	member := x.Member(one)
@@ -231,7 +231,7 @@ var _ = Describe("A leaf volume without a root", func() {
 	)
 })
 
-// annotateLease overwrites the withdrawn claims that a Lease notes with a JSON value.
+// annotateLease overwrites the record of withdrawn claims on a Lease with a JSON value.
 func annotateLease(ctx context.Context, cluster *harness.Cluster, name, value string) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
@@ -240,13 +240,13 @@ func annotateLease(ctx context.Context, cluster *harness.Cluster, name, value st
 	patch(ctx, cluster, lease, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.AnnotationWithdrawn, value))
 }
 
-// naming asks for a volume by name.
+// naming makes a claim request a volume by name.
 func naming(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
-// adopted waits until the claim, which was re-created, has the volume, and a Pod
-// runs on it; no other disk was made.
+// adopted waits until the re-created claim has the volume and a Pod runs on it, and verifies that
+// no other disk was created.
 func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) {
 	GinkgoHelper()
 	s.bound(ctx, "data")
@@ -263,7 +263,7 @@ func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	registration(ctx, one, notOrphaned(volume))
 }
 
-// allow lets claims have a volume, as an admin.
+// allow lets claims adopt a volume, as an admin.
 func allow(ctx context.Context, volume string) {
 	GinkgoHelper()
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
@@ -465,7 +465,7 @@ var _ = Describe("A leaf volume that was deleted and created again", func() {
 	)
 })
 
-// ownVolume is one that a claim of the member's own leaves behind in the story's
+// ownVolume creates a volume that a claim of the member's own leaves behind in the story's
 // namespace there.
 func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 	GinkgoHelper()

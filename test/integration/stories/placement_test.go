@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// preferring lets the scheduler choose, and says what it should.
+// preferring lets the scheduler choose, with a preference.
 func preferring(node string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -68,7 +68,7 @@ var _ = Describe("Two members", func() {
 		s.pod(ctx, "also", boundTo(nodeTwo))
 		s.running(ctx, "app")
 		s.running(ctx, "also")
-		// Its own objects keep a namespace in a member as ours do.
+		// A member's own objects prevent the deletion of a namespace, as ours do.
 		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
 		s.deletePod(ctx, "app")
 		s.deletePod(ctx, "also")
@@ -91,7 +91,7 @@ var _ = Describe("Two members", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// isFalse matches a Pod whose condition is False with such a message.
+// isFalse matches a Pod whose condition is False with this message.
 func isFalse(condition corev1.PodConditionType, message string) OmegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(
 		HaveField("Type", condition), HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(message)))))
@@ -185,7 +185,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 	It("leaves nothing of a volume that the provisioner finishes afterwards (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
-		// The volume is made, and the answer takes its time.
+		// The volume exists, but the response is delayed.
 		Expect(member.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true, After: true, Code: codes.OK,
 		})).To(Succeed())

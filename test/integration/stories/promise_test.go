@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Classes of the host that make promises.
+// Classes of the host in promise mode.
 const (
 	classPromise          = "promise"
 	classPromiseImmediate = "promise-immediate"
@@ -54,7 +54,7 @@ func promiseClasses() []*storagev1.StorageClass {
 	}
 }
 
-// promised waits until a claim is Bound to its promise, and returns that.
+// promised waits until a claim is Bound to its promise, and returns the promise.
 func (s *story) promised(ctx context.Context, name string) *corev1.PersistentVolume {
 	GinkgoHelper()
 	claim := s.bound(ctx, name)
@@ -62,7 +62,7 @@ func (s *story) promised(ctx context.Context, name string) *corev1.PersistentVol
 	return until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))
 }
 
-// promise matches a claim whose Promise condition says so.
+// promise matches a claim by its Promise condition.
 func promise(status corev1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", v1alpha1.ClaimPromise), HaveField("Status", status), HaveField("Reason", reason)}
 	for _, part := range parts {
@@ -71,7 +71,7 @@ func promise(status corev1.ConditionStatus, reason string, parts ...string) gome
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// fulfilled waits until a claim's promise is, and returns its PV and the leaf PV.
+// fulfilled waits until a claim's promise is fulfilled, and returns its PV and the leaf PV.
 func (s *story) fulfilled(ctx context.Context, name, member string) (host, leaf *corev1.PersistentVolume) {
 	GinkgoHelper()
 	claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled, member))
@@ -81,7 +81,7 @@ func (s *story) fulfilled(ctx context.Context, name, member string) (host, leaf 
 	return host, until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, phase(corev1.VolumeBound))
 }
 
-// nowhere expects that no member has a claim or a disk for a claim of the host.
+// nowhere verifies that no member has a claim or a disk for a claim of the host.
 func (s *story) nowhere(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -94,7 +94,7 @@ func (s *story) nowhere(ctx context.Context, name string) {
 	}
 }
 
-// writesAbout are Xylem's writes to the members that name an object.
+// writesAbout returns Xylem's writes to the members that name an object.
 func writesAbout(ctx context.Context, books account, name string) controlplane.Requests {
 	GinkgoHelper()
 	var all controlplane.Requests
@@ -342,7 +342,7 @@ var _ = Describe("A promise", func() {
 			}
 			won, lost = phases[corev1.PodRunning], phases[corev1.PodFailed]
 			g.Expect(won).NotTo(BeEmpty())
-			// The other one has failed, or was never bound, being late.
+			// The other one has failed or, if it was late, was never bound.
 			g.Expect(lost != "" || phases[corev1.PodPending] != "").To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
 		if lost != "" {

@@ -50,8 +50,8 @@ var _ = Describe("The end of a claim", func() {
 		By("using it again once an admin has cleared its claimRef")
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeAvailable))
-		// The scheduler has seen a later volume, and so this one as it is now: else
-		// it might have another made, as it might in one cluster.
+		// The scheduler has observed a later volume, and so this one. Otherwise, it might request
+		// another volume, as in one cluster.
 		s.barrier(ctx, nodeOne)
 		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
 			if next != "any" {
@@ -60,7 +60,7 @@ var _ = Describe("The end of a claim", func() {
 		})
 		where := []func(*corev1.Pod){using(next)}
 		if next == "any" {
-			// Elsewhere the scheduler could have a new one made, as it may choose.
+			// On other nodes, the scheduler could request a new volume.
 			where = append(where, on(nodeOne))
 		}
 		s.pod(ctx, "again", where...)

@@ -24,8 +24,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// impatient is a class of the story's own, in the host and in the members, whose
-// claims are moved after two seconds.
+// impatient creates a class of the story's own, in the host and in the members, whose claims are
+// reassigned after two seconds.
 func (s *story) impatient(ctx context.Context) string {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -42,7 +42,7 @@ func (s *story) impatient(ctx context.Context) string {
 	return s.namespace
 }
 
-// room that is published of the story's class in a member; 0 for none.
+// room publishes capacity for the story's class in a member; 0 means none.
 func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	var published storagev1.CSIStorageCapacityList
 	if err := x.Host.API.List(ctx, &published, client.InNamespace(v1alpha1.DefaultNamespace), client.MatchingLabels{v1alpha1.LabelCluster: m.Name()}); err != nil {
@@ -56,8 +56,7 @@ func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	return 0, nil
 }
 
-// faulty has a member's driver fail to make volumes for claims of the story, until
-// it ends.
+// faulty makes a member's driver fail for claims of the story until it ends.
 func (s *story) faulty(member string, code codes.Code, message string, claims ...string) {
 	GinkgoHelper()
 	var faults []csidriver.Fault
@@ -73,8 +72,7 @@ func (*story) repaired(member string) {
 	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
 }
 
-// moved waits until a claim has its volume in the second member, and nothing of it
-// is in the first.
+// moved waits until a claim has its volume in the second member, and the first has nothing of it.
 func (s *story) moved(ctx context.Context, claims ...string) {
 	GinkgoHelper()
 	for _, name := range claims {
@@ -84,7 +82,7 @@ func (s *story) moved(ctx context.Context, claims ...string) {
 		Expect(claim.Status.Conditions).To(BeEmpty())
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name)
 		Expect(s.book(one, name).LiveIDs()).To(BeEmpty())
-		// One more may have been created while its claim was withdrawn: it goes again.
+		// A second one may have been created while its claim was withdrawn. It is deleted again.
 		Eventually(func() []string { return s.book(two, name).LiveIDs() }).Should(HaveLen(1))
 	}
 }
@@ -163,7 +161,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 	It("is reassigned together with the other claims of its Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		// Both fail: a disk of one would hold the other.
+		// Both fail: a disk of one would keep the other here.
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Code: codes.Internal, Message: "no"},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/logs", Code: codes.PermissionDenied, Message: "no"},
@@ -248,14 +246,14 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		var order []string
 		for _, r := range requests.By(harness.HostUser).Writes() {
 			switch {
-			case r.Code >= http.StatusBadRequest: // the scheduler was quicker: it is tried again
+			case r.Code >= http.StatusBadRequest: // the scheduler was faster: retry
 			case r.Resource == "csistoragecapacities" && r.Verb == "patch":
 				order = append(order, "lowered")
 			case r.Resource == "persistentvolumeclaims" && r.Namespace == s.namespace && r.Verb == "patch":
 				order = append(order, "annotated")
 			}
 		}
-		// Placed in the first; steered; unplaced, placed in the second, settled.
+		// Placed in the first; reassigned; unplaced, placed in the second, settled.
 		Expect(strings.Join(order, " ")).To(HavePrefix("annotated lowered annotated"))
 
 		By("placing a claim that fits there anyway")
@@ -271,7 +269,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		DeferCleanup(func() { s.repaired(one) })
 		s.claim(ctx, "slow", ofClass(class))
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
-		// The provisioner gives up the call after ten seconds, and says so.
+		// The provisioner aborts the call after ten seconds, and reports that.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
 		By("a claim that failed later being moved")
 		Expect(x.Fleet.Member(one).SetFaults(
@@ -367,7 +365,7 @@ var _ = Describe("A member that is lost while a claim is asked for there", func(
 		class := s.impatient(ctx)
 		lose(ctx, one)
 		s.claim(ctx, "data", ofClass(class))
-		// Until its node is NotReady, the scheduler continues choosing it.
+		// Until its node is NotReady, the scheduler keeps choosing it.
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "Xylem has created nothing there")
 		s.running(ctx, "app", nodeTwo)
@@ -402,7 +400,7 @@ func inMembers(p *corev1.Pod) {
 	p.Spec.NodeSelector = map[string]string{v1alpha1.LabelVirtualNode: "true"}
 }
 
-// phases are those of the story's Pods labelled app=web.
+// phases returns those of the story's Pods labelled app=web.
 func (s *story) phases(ctx context.Context) []corev1.PodPhase {
 	GinkgoHelper()
 	var pods corev1.PodList

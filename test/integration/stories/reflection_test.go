@@ -18,10 +18,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// offerLabel is the label by which the sample selects classes.
+// offerLabel is the label with which the sample selects classes.
 const offerLabel = "xylem-example/offer"
 
-// offered creates a class in a member that its admin offers; a default one there.
+// offered creates a class in a member that its admin offers. It is a default class there.
 func offered(ctx context.Context, m *harness.Cluster, name string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	GinkgoHelper()
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -37,7 +37,7 @@ func offered(ctx context.Context, m *harness.Cluster, name string, change ...fun
 
 func retaining(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
 
-// reflecting turns reflection of what is offered on, until the story's end.
+// reflecting enables the reflection of offered classes until the story's end.
 func reflecting(ctx context.Context, registration string, atMost int) {
 	GinkgoHelper()
 	patchReflect(ctx, registration, fmt.Sprintf(`{"enabled":true,"selector":{"matchLabels":{%q:"true"}},"max":%d}`, offerLabel, atMost))
@@ -59,7 +59,7 @@ func patchReflect(ctx context.Context, name, reflect string) {
 	patch(ctx, x.Host, cr, `{"spec":{"storage":{"reflect":`+reflect+`}}}`)
 }
 
-// hostHas waits until the host's class of a name is as it should be.
+// hostHas waits until the host's class with this name matches.
 func hostHas(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *storagev1.StorageClass {
 	GinkgoHelper()
 	var class storagev1.StorageClass
@@ -76,7 +76,7 @@ func hostLacks(ctx context.Context, name string) {
 	gone[storagev1.StorageClass](ctx, &story{}, x.Host, name)
 }
 
-// by matches a class that these members offer, and that Pods are held to them by.
+// by matches a class that these members offer, and whose topologies allow only these members.
 func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, members ...string) gomegatypes.GomegaMatcher {
 	GinkgoHelper()
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}

@@ -19,9 +19,8 @@ import (
 
 const sampleOwner = client.FieldOwner("sample")
 
-// sample applies a file of config/samples, its registration in the place of one
-// that is there, and its namespace that of the story that it begins. What the
-// registration sets is withdrawn at the end.
+// sample applies a file of config/samples. It changes the registration to an existing one, and
+// the namespace to that of the story, which it begins. At the end, it reverts the registration.
 func sample(ctx context.Context, file, registration string) *story {
 	GinkgoHelper()
 	content, err := os.ReadFile(x.Root("config", "samples", file))

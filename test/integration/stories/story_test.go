@@ -25,15 +25,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// story is a namespace of the host and what is created for it in the members.
+// story runs in a namespace of the host, and has its objects in the members.
 type story struct {
 	namespace string
-	// lost is a member whose disks nobody can account for any more: it was wiped.
+	// lost is a member that was wiped, so its disks cannot be accounted for.
 	lost string
 }
 
-// begin creates the story's namespace, and handles its end: everything is dumped
-// if it failed, cleaned up, and held against the members' disks.
+// begin creates the story's namespace, and registers the cleanup: it dumps everything after a
+// failure, cleans up, and compares the namespace with the members' disks.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	return beginIn(ctx, "")
@@ -56,8 +56,8 @@ func (s *story) end(ctx SpecContext) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 }
 
-// oracle is I1: every disk created for the namespace is of a claim that is there,
-// or of a volume that is to be retained.
+// oracle is I1: every disk created for the namespace belongs to an existing claim, or to a volume
+// that must be retained.
 func (s *story) oracle(ctx context.Context) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -76,8 +76,8 @@ func (s *story) oracle(ctx context.Context) {
 	}
 }
 
-// wanted reports whether a disk's volume is of a living root claim, or retained
-// by the host or by the member.
+// wanted reports whether a disk's volume belongs to an existing root claim, or is retained by the
+// host or by the member.
 func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) bool {
 	GinkgoHelper()
 	var leaf corev1.PersistentVolume
@@ -109,8 +109,8 @@ func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) b
 	return false
 }
 
-// cleanUp deletes what is in the namespace and waits until it is gone; deleting
-// the namespace itself would take it longer.
+// cleanUp deletes the objects of the namespace and waits until they are gone. Deleting the
+// namespace itself would take longer.
 func (s *story) cleanUp(ctx context.Context) {
 	GinkgoHelper()
 	in := client.InNamespace(s.namespace)
@@ -126,7 +126,7 @@ func (s *story) cleanUp(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(storyTime).Should(Succeed())
 }
 
-// left names the Pods and claims of the namespace in a cluster.
+// left returns the names of the Pods and claims of the namespace in a cluster.
 func (s *story) left(ctx context.Context, c *harness.Cluster) []string {
 	var names []string
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
@@ -140,7 +140,7 @@ func (s *story) left(ctx context.Context, c *harness.Cluster) []string {
 	return names
 }
 
-// Objects, and what may be changed of them before they are created.
+// Objects, and their changes before creation.
 
 type (
 	claimOption = func(*corev1.PersistentVolumeClaim)
@@ -198,7 +198,7 @@ func using(claim string) podOption {
 	}
 }
 
-// on pins a Pod to a node by the scheduler.
+// on pins a Pod to a node for the scheduler.
 func on(node string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -209,7 +209,7 @@ func on(node string) podOption {
 	}
 }
 
-// boundTo puts a Pod on a node past the scheduler.
+// boundTo sets the node of a Pod, bypassing the scheduler.
 func boundTo(node string) podOption { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
 
 func annotated(key, value string) podOption {
@@ -218,7 +218,7 @@ func annotated(key, value string) podOption {
 
 // Reading.
 
-// read reads an object of the story, or a cluster-scoped one.
+// read reads an object of the story's namespace, or a cluster-scoped object.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -235,7 +235,7 @@ func (s *story) key(obj client.Object, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: name}
 }
 
-// until polls an object until it is as it should be, and returns it.
+// until polls an object until it matches, and returns it.
 func until[T any, P interface {
 	*T
 	client.Object
@@ -250,7 +250,7 @@ func until[T any, P interface {
 	return last
 }
 
-// gone waits until an object is no more.
+// gone waits until an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -288,7 +288,7 @@ func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
 }
 
-// tells matches a Pod or claim with a False condition of ours that says why.
+// tells matches a Pod or claim with a False condition of ours that reports why.
 func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		WithTransform(func(c any) string {
@@ -313,7 +313,7 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason),
-		HaveField("InvolvedObject.Namespace", Or(Equal(s.namespace), BeEmpty())), // a PV has none
+		HaveField("InvolvedObject.Namespace", Or(Equal(s.namespace), BeEmpty())), // a PV has no namespace
 	}
 	for _, part := range parts {
 		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
@@ -339,7 +339,7 @@ func (s *story) recorded(ctx context.Context, clusterID string, parts ...string)
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// book is the part of a member's ledger that is about a claim of the story.
+// book returns the part of a member's ledger about a claim of the story.
 func (s *story) book(member, claim string) *ledger.Ledger {
 	GinkgoHelper()
 	book, err := x.Fleet.Member(member).Ledger()
@@ -370,8 +370,8 @@ func (s *story) grow(ctx context.Context, claim, size string) {
 	patch(ctx, x.Host, s.newClaim(claim), fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size))
 }
 
-// barrier waits until Xylem has carried a new claim and its Pod through on a
-// node: what was there before has been seen by then.
+// barrier waits until a new claim and its Pod have been processed on a node. Xylem has handled
+// all earlier events by then.
 func (s *story) barrier(ctx context.Context, node string) {
 	GinkgoHelper()
 	barriers++
@@ -381,8 +381,8 @@ func (s *story) barrier(ctx context.Context, node string) {
 	s.running(ctx, name, node)
 }
 
-// barrierIn waits until a member's provisioner has made a volume for a claim that
-// Xylem has nothing to do with: what it had to do before is done, or was tried.
+// barrierIn waits until a member's provisioner has created a volume for a claim that does not
+// concern Xylem. It has finished, or tried, its earlier work by then.
 func (s *story) barrierIn(ctx context.Context, c *harness.Cluster, class string) {
 	GinkgoHelper()
 	barriers++
@@ -398,7 +398,7 @@ func (s *story) barrierIn(ctx context.Context, c *harness.Cluster, class string)
 
 var barriers int
 
-// idOf is a cluster's identity.
+// idOf returns the ID of a cluster.
 func idOf(ctx context.Context, c *harness.Cluster) string {
 	GinkgoHelper()
 	id, err := c.ID(ctx)
@@ -406,7 +406,7 @@ func idOf(ctx context.Context, c *harness.Cluster) string {
 	return id
 }
 
-// ours are the keys of Xylem's in a map of labels or annotations.
+// ours returns Xylem's keys in a map of labels or annotations.
 func ours(m map[string]string) map[string]string {
 	m = maps.Clone(m)
 	maps.DeleteFunc(m, func(key, _ string) bool { return !v1alpha1.Reserved(key) })

@@ -24,35 +24,36 @@ const (
 	nodeGrace = 8 * time.Second
 	// stuckAfter is how long a deletion may take before it is reported.
 	stuckAfter = 10 * time.Second
-	// storyTime bounds a story.
+	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
 
-// Names of the members and of their nodes in the host.
+// Names of the members, and of their nodes in the host.
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 	plainNode    = "host-node-1"
 )
 
-// Classes of the host. The sample's is there too.
+// Classes of the host. The sample's class exists, too.
 const (
-	// classMirror waits for a consumer, grows and deletes, on both sides.
+	// classMirror waits for a consumer, is expandable and has policy Delete, on both sides.
 	classMirror = controlplane.ClassHostpath
-	// classRetainHost retains in the host; the member's class deletes.
+	// classRetainHost has policy Retain in the host and Delete in the member.
 	classRetainHost = "retain-host"
-	// classRetained deletes in the host; the member's, of the same name, retains.
+	// classRetained has policy Delete in the host. The member's class with the same name has
+	// Retain.
 	classRetained = controlplane.ClassRetained
-	// classParameter leads to the member's Immediate class by its parameter.
+	// classParameter maps to the member's Immediate class with its parameter.
 	classParameter = "by-parameter"
-	// classMapped leads there by the registrations' mapping.
+	// classMapped maps to the same class with the registrations' mapping.
 	classMapped = "by-mapping"
-	// classLimited makes volumes of limitedBytes at most.
+	// classLimited creates volumes of at most limitedBytes.
 	classLimited = "limited"
 	limitedBytes = "1073741824"
-	// classImmediate is what mirror mode refuses.
+	// classImmediate is rejected in mirror mode.
 	classImmediate = "immediate-host"
-	// classMissing is one that members lack.
+	// classMissing does not exist in members.
 	classMissing = "missing"
 )
 
@@ -90,7 +91,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	}
 })
 
-// memberOptions has a class with a limit beside the usual ones.
+// memberOptions adds a class with a limit to the default ones.
 func memberOptions(name string) controlplane.ClusterOptions {
 	storage := controlplane.DefaultStorage()
 	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)

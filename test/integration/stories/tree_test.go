@@ -21,8 +21,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// plugin runs kubectl xylem in the story's namespace: what it prints, what it
-// complains of, and its exit code.
+// plugin runs kubectl xylem in the story's namespace, and returns its output, error output and
+// exit code.
 func (s *story) plugin(ctx context.Context, args ...string) (out, complaints string, code int) {
 	var stdout, stderr bytes.Buffer
 	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, clock.RealClock{})
@@ -30,7 +30,7 @@ func (s *story) plugin(ctx context.Context, args ...string) (out, complaints str
 	return stdout.String(), stderr.String(), code
 }
 
-// tree is what kubectl xylem tree prints as JSON.
+// tree returns the JSON output of kubectl xylem tree.
 func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
 	GinkgoHelper()
 	out, complaints, code := s.plugin(ctx, append([]string{"tree", "-o", "json"}, args...)...)
@@ -41,7 +41,7 @@ func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
 	return &t
 }
 
-// nodes of a tree, by kind and cluster.
+// nodes returns those of a tree, by kind and cluster.
 func nodes(n *model.Node, kind, cluster string) []model.Node {
 	var found []model.Node
 	if n.Kind == kind && n.Cluster == cluster {
@@ -207,7 +207,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}
 		Expect(x.Host.API.Create(ctx, binding)).To(Succeed())
 		var t *model.Tree
-		Eventually(ctx, func() int { // RBAC takes a moment
+		Eventually(ctx, func() int { // RBAC takes effect with a delay
 			_, _, code := s.plugin(ctx, "tree", "pvc", "data", "--as", tenant)
 			return code
 		}).WithContext(ctx).Should(BeZero())

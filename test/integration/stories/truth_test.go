@@ -21,7 +21,7 @@ import (
 
 func withoutTolerations(p *corev1.Pod) { p.Spec.Tolerations = nil }
 
-// placeable is the message of a Pod's Placeable condition; empty if it has none.
+// placeable returns the message of a Pod's Placeable condition, or "" if it has none.
 func placeable(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1alpha1.PodPlaceable {
@@ -118,7 +118,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 	}, SpecTimeout(storyTime))
 })
 
-// cutOff cuts a member off, in a mode of its proxy, until the story ends or has it back.
+// cutOff disconnects a member, in a mode of its proxy, until the story ends or reconnects it.
 func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (back func()) {
 	GinkgoHelper()
 	proxy := x.Fleet.Member(member).Proxy()
@@ -134,7 +134,7 @@ func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (ba
 // evictedAfter is how long Pods of the stories tolerate a Node that is not Ready.
 const evictedAfter = 2
 
-// impatient lets a Pod be evicted soon.
+// impatient makes a Pod tolerate a Node that is not Ready only briefly.
 func impatient(p *corev1.Pod) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
@@ -154,9 +154,8 @@ func whenAway(ctx context.Context, member string, policy v1alpha1.AwayPolicy) {
 	DeferCleanup(func(ctx SpecContext) { set(ctx, v1alpha1.WhenAwayKeep) }, NodeTimeout(settle)) //nolint:contextcheck // As above.
 }
 
-// evicts waits until the host has evicted a Pod of its own from a node that is not Ready
-// since now, whose tolerations are those of the stories' Pods: the barrier of what is not
-// evicted.
+// evicts waits until the host has evicted a Pod of its own from a node that becomes NotReady now.
+// The Pod has the stories' tolerations, so it is a barrier for Pods that are not evicted.
 func evicts(ctx context.Context, s *story) {
 	GinkgoHelper()
 	name := "barrier-" + s.namespace
@@ -177,7 +176,7 @@ func patchStatus(ctx context.Context, obj client.Object, body string) {
 	Expect(x.Host.API.Status().Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-// notReady matches a Pod that is shown as not ready because its member is away.
+// notReady matches a Pod that is not ready because its member is away.
 var notReady = HaveField("Status.Conditions", ContainElement(And(
 	HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonMemberAway))))
 

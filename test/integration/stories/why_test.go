@@ -17,7 +17,7 @@ import (
 )
 
 // why expects `kubectl xylem why` to name a cause first, with a next step, and to exit with 1. It
-// notes the two sentences in the report.
+// writes both sentences to the report.
 func (s *story) why(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	var d *diagnose.Diagnosis
@@ -40,7 +40,7 @@ func (s *story) why(ctx context.Context, kind, name, reason string, parts ...str
 	AddReportEntry("kubectl xylem why", d.Summary+". "+d.ToDo)
 }
 
-// diagnosed is what `kubectl xylem why` answers, and its exit code.
+// diagnosed returns the output of `kubectl xylem why`, and its exit code.
 func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*diagnose.Diagnosis, int) {
 	out, complaints, code := s.plugin(ctx, "why", "-o", "json", kind, name)
 	g.Expect(complaints).To(BeEmpty())

@@ -93,7 +93,7 @@ var _ = Describe("The end of a Pod", func() {
 		Entry("it vanished", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.Delete(ctx, leaf, client.GracePeriodSeconds(0))
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"))),
-		// KWOK ends its containers with exit code 0, as one that handles SIGTERM does.
+		// KWOK ends its containers with exit code 0, like a container that handles SIGTERM.
 		Entry("it was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
@@ -179,8 +179,8 @@ var _ = Describe("Pods that are not pushed", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// onlyRunning waits until one Pod of the namespace runs and none is on its way,
-// and returns its name.
+// onlyRunning waits until one Pod of the namespace runs and no other one exists, and returns its
+// name.
 func (s *story) onlyRunning(ctx context.Context) string {
 	GinkgoHelper()
 	var name string
