@@ -81,7 +81,7 @@ func forced(ctx SpecContext, name string) {
 }
 
 var _ = Describe("A compromised API server of a member wants the manager to run out of memory", func() {
-	DescribeTable("by answers that are small until they are decoded", func(ctx SpecContext, name string, hostile http.HandlerFunc) {
+	DescribeTable("with responses that are small until they are decoded", func(ctx SpecContext, name string, hostile http.HandlerFunc) {
 		id := "0d6c2a35-1111-4000-8000-" + fmt.Sprintf("%012x", GinkgoRandomSeed()+int64(len(name)))
 		server := serving(identified(id, "v1.36.3", func(w http.ResponseWriter, r *http.Request) { linked(w, r, hostile) }))
 		registered(ctx, name, kubeconfigOf(server.URL, certified(server), "token: t"))

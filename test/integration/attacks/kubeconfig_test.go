@@ -169,7 +169,7 @@ var _ = Describe("A compromised API server of a member wants", func() {
 		barrier(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("a registration that does not report what is wrong: messages of a megabyte, versions that are none", func(ctx SpecContext) {
+	It("a registration that cannot report what is wrong: messages of a megabyte, invalid versions", func(ctx SpecContext) {
 		server := serving(identified("0d6c2a35-1111-4000-8000-000000000001", "v1\x1b[2J"+strings.Repeat("9", 1<<20), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Warning", `299 - "canary-of-a-warning"`)

@@ -163,7 +163,7 @@ var _ = Describe("A member's admin wants", func() {
 		untouched()
 	}, SpecTimeout(attackTime))
 
-	It("another tenant's claim by editing our stamps: root, root-uid and host of a leaf claim and its volume", func(ctx SpecContext) {
+	It("another tenant's claim: changed stamps (root, root-uid and host) of a leaf claim and its volume", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		m := x.Member(one)

@@ -49,7 +49,7 @@ func (p *person) targets(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-var _ = Describe("A member's admin tries to harm the host by the statuses of Pods and claims", func() {
+var _ = Describe("A member's admin tries to harm the host with statuses of Pods and claims", func() {
 	It("to freeze a Service that spans all members: addresses that the host's API server rejects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		web := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }

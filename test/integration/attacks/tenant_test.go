@@ -144,7 +144,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a class of the member that no rule of an admin leads to: annotations, labels, and names of classes", func(ctx SpecContext) {
+	It("a class of the member that no admin's rule maps to: annotations, labels, and names of classes", func(ctx SpecContext) {
 		a := attacker(ctx)
 		const dear = controlplane.ClassFast // of the members; no class of the host maps to it
 		annotations := map[string]string{

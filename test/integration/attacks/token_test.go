@@ -46,7 +46,7 @@ func escaping(p *corev1.Pod) {
 }
 
 var _ = Describe("A stolen token of a member", func() {
-	It("creates no namespace of a component, and none whose Pods may do anything", func(ctx SpecContext) {
+	It("creates no namespace of a component, and no privileged one", func(ctx SpecContext) {
 		api := thief(ctx)
 		for name, level := range map[string]string{"istio-system": "baseline", "cert-manager": "baseline", "stolen": "privileged", "stolen-too": ""} {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -67,7 +67,7 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(patched(ctx, api, ns, `{"metadata":{"labels":{"`+enforce+`":null}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("takes over no node by a Pod, in any namespace", func(ctx SpecContext) {
+	It("cannot take over a node with a Pod, in any namespace", func(ctx SpecContext) {
 		api := thief(ctx)
 		m := x.Member(one)
 		handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "handed-", Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
@@ -86,7 +86,7 @@ var _ = Describe("A stolen token of a member", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("destroys no foreign volume, and adopts none that nobody uses", func(ctx SpecContext) {
+	It("destroys no foreign volume, and adopts no unused one", func(ctx SpecContext) {
 		api := thief(ctx)
 		m := x.Member(one)
 		pv := static("strangers", "strangers-ns", "precious")
@@ -116,7 +116,7 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(now.Labels).NotTo(HaveKey(v1alpha1.LabelHost))
 	}, SpecTimeout(attackTime))
 
-	It("points a volume of its own host nowhere but where its stamp says", func(ctx SpecContext) {
+	It("sets the claimRef of its host's volumes only to the claim in the stamp", func(ctx SpecContext) {
 		Expect(patched(ctx, thief(ctx), victim.leaf, `{"metadata":{"annotations":{"xylem.io/reclaim-policy":"Retain"}}}`)).To(forbidden)
 		Expect(patched(ctx, thief(ctx), victim.leaf, `{"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
@@ -157,7 +157,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	}, SpecTimeout(attackTime))
 
-	It("let through what the member's admin lets through", func(ctx SpecContext) {
+	It("allow what the member's admin allows", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) { ns.Labels = map[string]string{enforce: "privileged"} })
 		Expect(a.api.Create(ctx, a.pod("first", nodeOne, nil))).To(Succeed())
 		a.running(ctx, "first")
@@ -189,7 +189,7 @@ var _ = Describe("A namespace of a member's component", func() {
 })
 
 var _ = Describe("The registration of a member", func() {
-	It("says that the member's policies are in force", func(ctx SpecContext) {
+	It("reports that the member's policies are in force", func(ctx SpecContext) {
 		var cr v1alpha1.ClusterRegistration
 		Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: one}, &cr)).To(Succeed())
 		Expect(meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionPolicyEnforced)).To(HaveField("Reason", v1alpha1.ReasonPolicyInForce))

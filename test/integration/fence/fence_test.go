@@ -235,7 +235,7 @@ var _ = Describe("the fence", func() {
 		Expect(b.MayDestroy()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("is the same leadership's when it connects again", func(ctx SpecContext) {
+	It("stays with the same leadership when it reconnects", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		record := w.record(ctx)
@@ -303,7 +303,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("takes somebody's edit of the lease for no renewal", func(ctx SpecContext) {
+	It("does not mistake an edit of the lease for a renewal", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
@@ -316,7 +316,7 @@ var _ = Describe("the fence", func() {
 			"who watches the lease must see it move when its holder believes that it has")
 	}, NodeTimeout(timeout))
 
-	It("is lost when the lease has gone to another epoch", func(ctx SpecContext) {
+	It("is lost when the lease has another epoch", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
@@ -327,7 +327,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is given back although nobody waited for the reply to the last renewal", func(ctx SpecContext) {
+	It("is released although nobody waited for the reply to the last renewal", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -353,7 +353,7 @@ var _ = Describe("the fence", func() {
 		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is not given back in a member that was restored since, which is recorded", func(ctx SpecContext) {
+	It("is not released in a member that was restored since, which is recorded", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
@@ -395,7 +395,7 @@ var _ = Describe("the fence", func() {
 		Entry("twice before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
 	)
 
-	It("takes a crash after the Lease and another after the next intent for no restore (I6)", func(ctx SpecContext) {
+	It("does not mistake a crash after the Lease and another after the next intent for a restore (I6)", func(ctx SpecContext) {
 		first := w.manager("first")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(first.Release(ctx)).To(Succeed())
@@ -506,7 +506,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leadership connects again")
 	}, NodeTimeout(timeout))
 
-	It("keeps a note in the member, even if others write the Lease in between", func(ctx SpecContext) {
+	It("keeps a record in the member, even if others write the Lease in between", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
@@ -696,7 +696,7 @@ var _ = Describe("the fence", func() {
 			Expect(d.Restores().Host).To(Equal(b.Restores().Host))
 		}, NodeTimeout(timeout))
 
-		It("fences the manager that runs, before a step that destroys", func(ctx SpecContext) {
+		It("fences the running manager before a destructive step", func(ctx SpecContext) {
 			a := process("a")
 			Expect(a.Acquire(ctx, "")).To(Succeed())
 			Expect(a.HostCurrent(ctx)).To(Succeed())
@@ -733,7 +733,7 @@ var _ = Describe("the fence", func() {
 		Expect(w.record(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRestored, at.Format(time.RFC3339)))
 	}, NodeTimeout(timeout))
 
-	It("takes a wall clock that was set back for no restore", func(ctx SpecContext) {
+	It("does not mistake a wall clock that was set back for a restore", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		w.clock.SetTime(w.clock.Now().Add(-time.Hour))

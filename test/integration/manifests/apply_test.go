@@ -32,7 +32,7 @@ var _ = Describe("config/default", func() {
 		Expect(*driver.Spec.StorageCapacity).To(BeTrue())
 	}, SpecTimeout(settle))
 
-	DescribeTable("has policies whose expressions the API server finds nothing wrong with", func(ctx SpecContext, name string) {
+	DescribeTable("has policies with valid expressions", func(ctx SpecContext, name string) {
 		Eventually(ctx, func(g Gomega) {
 			var policy admissionv1.ValidatingAdmissionPolicy
 			g.Expect(admin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
@@ -81,7 +81,7 @@ var _ = Describe("config/default", func() {
 })
 
 var _ = Describe("config/member", func() {
-	DescribeTable("allows what the manager needs and no more", func(ctx SpecContext, allowed bool, what string) {
+	DescribeTable("allows only what the manager needs", func(ctx SpecContext, allowed bool, what string) {
 		member := fleet.Member("member")
 		args := append([]string{"auth", "can-i", "--as", "system:serviceaccount:xylem-system:xylem"}, strings.Fields(what)...)
 		answer := canI(ctx, member.KubeconfigPath(), args)

@@ -51,7 +51,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		return class
 	}
 
-	It("lets the manager make, change and delete what is reflected", func(ctx SpecContext) {
+	It("lets the manager create, change and delete reflected classes", func(ctx SpecContext) {
 		class := reflected()
 		Expect(manager.Create(ctx, class)).To(Succeed())
 		Expect(changed(ctx, manager, false, class, label(v1alpha1.LabelOfferedByPrefix+"cluster39", "true"))).To(Succeed())
@@ -70,7 +70,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Entry("that nobody offers", SpecTimeout(settle), label(offeredBy, "")),
 	)
 
-	It("keeps the manager from taking a class over, or letting one go", func(ctx SpecContext) {
+	It("prevents the manager from taking over or releasing a class", func(ctx SpecContext) {
 		Expect(changed(ctx, manager, false, made(ctx, label(offeredBy, "")), label(offeredBy, "true"))).To(MatchError(ContainSubstring("may change only")))
 		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may make only")))
 	}, SpecTimeout(settle))

@@ -125,7 +125,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}).Should(MatchError(ContainSubstring("stamps.xylem.io")))
 	}, NodeTimeout(2*settle))
 
-	It("have expressions that the API server finds nothing wrong with", func(ctx SpecContext) {
+	It("have valid expressions", func(ctx SpecContext) {
 		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-stamps"} {
 			Eventually(ctx, func(g Gomega) {
 				var policy admissionv1.ValidatingAdmissionPolicy
@@ -137,7 +137,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("let the account reach Pods in namespaces of its host alone", func(ctx SpecContext) {
+	It("let the account reach Pods only in namespaces of its host", func(ctx SpecContext) {
 		// There is no such Pod, so a request that passes admission gets NotFound.
 		connect := func(user, namespace, subresource string) error {
 			GinkgoHelper()
@@ -170,7 +170,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
 
-	It("let the account debug the Pods of its host alone, within baseline", func(ctx SpecContext) {
+	It("let the account debug only the Pods of its host, within baseline", func(ctx SpecContext) {
 		debug := func(by client.Client, pod *corev1.Pod, change ...func(*corev1.EphemeralContainer)) error {
 			c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: unique("debugger"), Image: "busybox:1"}}
 			for _, f := range change {
@@ -211,7 +211,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
 	}, SpecTimeout(settle))
 
-	It("let the account make what carries the stamp, where it may", func(ctx SpecContext) {
+	It("let the account create stamped objects in its namespaces", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(made), claim(handed), leafPod(made), leafPod(handed),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config.xylem-0123abcd"}},
@@ -227,7 +227,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("keep the account of one host off what is another's", func(ctx SpecContext) {
+	It("keep the account of one host off another host's objects", func(ctx SpecContext) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: unique("secret")}}
 		stamped(secret)
 		Expect(memberAdmin.Create(ctx, secret)).To(Succeed())
@@ -241,7 +241,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	DescribeTable("hold the account's Pods to the baseline, unless the member's admin lets them be",
+	DescribeTable("limit the account's Pods to the level baseline, unless the member's admin allows more",
 		func(ctx SpecContext, change func(*corev1.Pod), allowed bool) {
 			opened := newNamespace(ctx, "open", func(o client.Object) {
 				label(v1alpha1.LabelHost, someHost)(o)
@@ -302,7 +302,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	It("let the account loosen Pod Security where the member's admin lets it", func(ctx SpecContext) {
+	It("let the account loosen Pod Security only if the member's admin allows it", func(ctx SpecContext) {
 		loose := newNamespaceOf("new", "privileged")
 		stamped(loose)
 		p := leafPod(handed, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
@@ -327,7 +327,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("let the account have the next token of its own, and nobody else's", func(ctx SpecContext) {
+	It("let the account request only its own next token", func(ctx SpecContext) {
 		other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		Expect(memberAdmin.Create(ctx, other)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, other)).To(Succeed()) }, NodeTimeout(settle))
@@ -346,7 +346,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(ask(self, day, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"})).To(denied)
 	}, SpecTimeout(settle))
 
-	DescribeTable("let the account make nothing else", func(ctx SpecContext, object func() client.Object, stamp func(client.Object)) {
+	DescribeTable("let the account create nothing else", func(ctx SpecContext, object func() client.Object, stamp func(client.Object)) {
 		o := object()
 		stamp(o)
 		Expect(account.Create(ctx, o, client.DryRunAll)).To(MatchError(And(
@@ -432,7 +432,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, stamped),
 	)
 
-	It("let the account change and delete nothing but what carries its stamp", func(ctx SpecContext) {
+	It("let the account change and delete only objects with its stamp", func(ctx SpecContext) {
 		for _, tc := range []struct {
 			object client.Object
 			stamp  func(client.Object)
@@ -486,7 +486,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	DescribeTable("let the account do to volumes what stamping, holding and releasing them takes",
+	DescribeTable("let the account stamp, retain and release volumes, and no more",
 		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
 			pv := volume(unique("pv"))
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -656,7 +656,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	It("let nobody else in the member pass for Xylem, but who may write stamps", func(ctx SpecContext) {
+	It("let only users who may write stamps impersonate Xylem in the member", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(foreign), pod(foreign), volume("forged"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "forged"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "forged"}},

@@ -182,7 +182,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		Expect(tenant.SubResource("binding").Create(ctx, fresh(ctx, "pod"), binding)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
 	}, SpecTimeout(settle))
 
-	It("refuses adding, changing and removing them, by way of the status as well", func(ctx SpecContext) {
+	It("rejects adding, changing and removing them, also through the status", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for what, change := range map[string]func(client.Object){
 				"adding an annotation":   annotate(v1alpha1.AnnotationRoot, "a/b"),
@@ -204,7 +204,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("lets everybody change anything else on the same objects", func(ctx SpecContext) {
+	It("lets every user change anything else on the same objects", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for _, change := range []func(client.Object){
 				annotate("example.com/note", "a"), label("example.com/note", "a"),
@@ -232,7 +232,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("keeps finalizers, which an admin may take off, the conditions and the mark of a promise to the manager", func(ctx SpecContext) {
+	It("reserves finalizers (which an admin may remove), conditions and the mark of a promise for the manager", func(ctx SpecContext) {
 		held := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.Prefix+"another")) }
 		bare := func(o client.Object) {
 			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerLeafVolume }))

@@ -166,7 +166,7 @@ deregistration: Drain`),
 		Entry("default as before", SpecTimeout(settle), `{}`, `{deregistration: Drain}`, true),
 	)
 
-	It("has a status apart, and columns that tell how it is", func(ctx SpecContext) {
+	It("has a status subresource, and columns that show its state", func(ctx SpecContext) {
 		name := unique("status")
 		Expect(admin.Create(ctx, registration(name, `{}`))).To(Succeed())
 		var r v1alpha1.ClusterRegistration

@@ -202,7 +202,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("one without a stamp", mayNot, unstamped),
 	)
 
-	It("let the account of a member delete no VolumeSnapshot but the host's", func(ctx SpecContext) {
+	It("let the account of a member delete only the host's VolumeSnapshots", func(ctx SpecContext) {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(foreign)), client.DryRunAll), mayNot, "Xylem's account")
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(handed, stamped)), client.DryRunAll), may, "")
 	}, SpecTimeout(settle))

@@ -111,7 +111,7 @@ var _ = Describe("the endpoint", func() {
 		return func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user, groups...) }
 	}
 
-	It("answers whom a kubelet would answer, and nobody else", func(ctx SpecContext) {
+	It("serves only the clients that a kubelet would serve", func(ctx SpecContext) {
 		By("no certificate and no token")
 		code, _ := ask(ctx, caller(nil), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
@@ -166,7 +166,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(content).To(Equal("first line\nsecond line\nthird line\n"))
 	}, SpecTimeout(2*settle))
 
-	It("leads nowhere but to the Pods of virtual nodes", func(ctx SpecContext) {
+	It("reaches only the Pods of virtual nodes", func(ctx SpecContext) {
 		admin := caller(host("admin", "system:masters"))
 		for _, path := range []string{
 			"/", "/pods", "/metrics", "/run/shop/web/app", "/logs/", "/debug/pprof/", "//containerLogs/shop/web/app", "/containerLogs/shop/web/app/../../x",
@@ -180,7 +180,7 @@ var _ = Describe("the endpoint", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("stays well, as do other members, while peers hold half-open connections", func(ctx SpecContext) {
+	It("stays healthy, as do other members, while peers hold half-open connections", func(ctx SpecContext) {
 		before := latency(ctx)
 		var held []net.Conn
 		DeferCleanup(func() {
@@ -211,7 +211,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(3*settle))
 
-	It("gives all back that its sessions take, of which none is ever read", func(ctx SpecContext) {
+	It("frees all memory of its sessions, even if nobody reads them", func(ctx SpecContext) {
 		// KWOK uses one inotify instance for each followed log, and a user has only 128: some of
 		// the requests end at once.
 		const asked, sessionsOpen = 60, 30

@@ -98,7 +98,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(notRun(ctx, "debugged")).To(BeEmpty())
 	}, SpecTimeout(2*settle))
 
-	It("copies what it refers to, and leaves out what no leaf has", func(ctx SpecContext) {
+	It("copies the referenced objects, and omits the fields that no leaf has", func(ctx SpecContext) {
 		pod := run(ctx, "referring", nodeOne)
 		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tools"}, Data: map[string]string{"a": "b"}})).To(Succeed())
 		was := pod.DeepCopy()
@@ -121,7 +121,7 @@ var _ = Describe("kubectl debug", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(2*settle))
 
-	It("says once what the member's admin has not granted, and adds the container when they do", func(ctx SpecContext) {
+	It("reports once what the member's admin has not granted, and adds the container when they do", func(ctx SpecContext) {
 		run(ctx, "ungranted", nodeTwo)
 		debug(ctx, "ungranted", "first")
 		Eventually(ctx, func() []string { return notRun(ctx, "ungranted") }).WithContext(ctx).Should(HaveLen(1))
@@ -133,7 +133,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(notRun(ctx, "ungranted")).To(HaveLen(1))
 	}, SpecTimeout(2*settle))
 
-	It("says what a policy of the member has against it", func(ctx SpecContext) {
+	It("reports why a policy of the member rejects it", func(ctx SpecContext) {
 		run(ctx, "privileged", nodeOne)
 		debug(ctx, "privileged", "root", "--profile=sysadmin")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(HaveExactElements(

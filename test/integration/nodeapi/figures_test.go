@@ -19,8 +19,8 @@ import (
 // megabytes is the amount of streamed data.
 const megabytes = 64
 
-var _ = Describe("the way through the host", func() {
-	It("is measured beside the member alone", func(ctx SpecContext) {
+var _ = Describe("the path through the host", func() {
+	It("is measured against the member alone", func(ctx SpecContext) {
 		file := x.Fleet.Member(one).KubeletLogFile()
 		writeLog(file, megabytes<<20)
 		DeferCleanup(func() { Expect(os.WriteFile(file, []byte(controlplane.KubeletLog), 0o600)).To(Succeed()) })

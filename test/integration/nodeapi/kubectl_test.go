@@ -164,7 +164,7 @@ func asManager() client.Client {
 }
 
 // Each error is one line, appears quickly, and includes a remedy.
-var _ = Describe("what goes wrong", func() {
+var _ = Describe("failures", func() {
 	refused := func(ctx SpecContext, says string, variables []string, args ...string) {
 		GinkgoHelper()
 		limited, cancel := context.WithTimeout(ctx, answer)
@@ -176,17 +176,17 @@ var _ = Describe("what goes wrong", func() {
 		Expect(strings.Split(strings.TrimSpace(r.err), "\n")).To(HaveLen(1), r.err)
 	}
 
-	It("names the right that the member's admin has not granted", func(ctx SpecContext) {
+	It("names the permission that the member's admin has not granted", func(ctx SpecContext) {
 		for _, way := range [][]string{webSocket, spdy} {
 			refused(ctx, "kubectl xylem register --with-exec", way, "exec", "other", "-c", "app", "--", "true")
 		}
 	}, SpecTimeout(settle))
 
-	It("says that a container is not there", func(ctx SpecContext) {
+	It("reports that a container does not exist", func(ctx SpecContext) {
 		refused(ctx, "none", nil, "logs", "web", "-c", "none")
 	}, SpecTimeout(settle))
 
-	It("says that the leaf was replaced (I8)", func(ctx SpecContext) {
+	It("reports that the leaf was replaced (I8)", func(ctx SpecContext) {
 		swapped := run(ctx, "swapped", nodeOne)
 		By("recording another UID, as the manager, since nobody else may: a leaf that is replaced is removed at once")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
@@ -195,7 +195,7 @@ var _ = Describe("what goes wrong", func() {
 		refused(ctx, "was replaced", webSocket, "exec", "swapped", "-c", "app", "--", "true")
 	}, SpecTimeout(2*settle))
 
-	It("says that the member is away", func(ctx SpecContext) {
+	It("reports that the member is away", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())

@@ -85,7 +85,7 @@ func used(text string) map[string]map[string]*dto.Metric {
 	return all
 }
 
-var _ = Describe("metrics of resources", Ordered, func() {
+var _ = Describe("resource metrics", Ordered, func() {
 	var path string
 	admin := func() *http.Client {
 		return caller(func() ([]byte, error) {
@@ -102,7 +102,7 @@ var _ = Describe("metrics of resources", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(settle))
 
-	It("say what a member lacks", func(ctx SpecContext) {
+	It("report what a member lacks", func(ctx SpecContext) {
 		code, content := ask(ctx, admin(), path)
 		Expect(code).To(Equal(http.StatusNotFound))
 		Expect(content).To(And(ContainSubstring("no metrics API"), ContainSubstring(one), Not(ContainSubstring("\n"))))
@@ -114,7 +114,7 @@ var _ = Describe("metrics of resources", Ordered, func() {
 		Expect(content).To(ContainSubstring(metricsPathKey))
 	}, SpecTimeout(settle))
 
-	It("are for whom a kubelet would show them", func(ctx SpecContext) {
+	It("are shown only to the clients to which a kubelet would show them", func(ctx SpecContext) {
 		host := func(user string) *http.Client {
 			return caller(func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user) })
 		}

@@ -117,7 +117,7 @@ var _ = Describe("sessions", func() {
 		_ = err // the result does not matter
 	}, SpecTimeout(2*settle))
 
-	It("lead to the replica that has the links, which changes", Serial, func(ctx SpecContext) {
+	It("have the address of the replica with the links, even when it changes", Serial, func(ctx SpecContext) {
 		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.Manager.Stop()).To(Succeed())

@@ -259,7 +259,7 @@ func memberWalks() {
 		until[corev1.Pod](ctx, s, x.Member(one), "data", And(phase(corev1.PodRunning), HaveField("UID", leaf.UID)))
 	}, SpecTimeout(storyTime))
 
-	It("finds a member as it was that was frozen and thawed (I6, I7)", func(ctx SpecContext) {
+	It("finds a member unchanged after it was frozen and thawed (I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "data", nodeTwo)
 		s.use(ctx, "due", nodeTwo)

@@ -150,7 +150,7 @@ func badInputs() {
 		says       []string
 	}
 	memberOne := func(SpecContext) string { return admin(one) }
-	DescribeTable("learns what is wrong, and nothing is left", func(ctx SpecContext, in input) {
+	DescribeTable("sees what is wrong, and nothing is left behind", func(ctx SpecContext, in input) {
 		args := []string{"register", "bad", "--member-kubeconfig", in.kubeconfig(ctx)}
 		if in.more != nil {
 			args = append(args, in.more(ctx)...)
@@ -277,7 +277,7 @@ func badInputs() {
 
 var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 	badInputs()
-	It("sees what would be created, and nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("sees what would be created, but nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
 		before := xylems(ctx)
 		words := map[string][]string{
 			"member": {"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy"},
@@ -430,7 +430,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Delete(ctx, its)).To(Succeed())
 	})
 
-	It("overwrites no Secret that somebody else created, unless a flag asks for it", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("overwrites no Secret that somebody else created, unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
 		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
@@ -466,7 +466,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 
 	renewals()
 
-	It("learns that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("sees that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "deregister", "nobody", "--yes")
 		Expect(err).To(MatchError(ContainSubstring(`no registration "nobody"`)))
 	})

@@ -117,7 +117,7 @@ func renewals() {
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
-	It("learns that the token cannot be renewed, while it is still valid, and repairs it by registering again", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("sees that the token cannot be renewed, while it is still valid, and registers again", SpecTimeout(storyTime), func(ctx SpecContext) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()
@@ -140,7 +140,7 @@ func renewals() {
 			Should(HaveField("Status", metav1.ConditionTrue))
 	})
 
-	It("loses nothing when the manager is killed between the member's answer and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("loses nothing when the manager is killed between the member's response and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
 		for _, obj := range refusal() {
 			Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, obj))).To(Succeed()) }, NodeTimeout(settle))

@@ -47,7 +47,7 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 }
 
 var _ = Describe("Xylem", Serial, func() {
-	It("makes no write once all is as it should be (I5)", func(ctx SpecContext) {
+	It("makes no write once everything is settled (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		offered(ctx, x.Member(one), "at-rest")
 		offered(ctx, x.Member(two), "at-rest", retaining)
@@ -227,7 +227,7 @@ var removal = budget{
 }
 
 var _ = Describe("The cost of a volume", Serial, func() {
-	DescribeTable("is not more than budgeted, in requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
+	DescribeTable("is within the budget of requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne) // the namespace exists
 		var options []claimOption

@@ -61,7 +61,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		return class.Provisioner
 	}
 
-	It("is chosen, changed, and shown by the host's names", func(ctx SpecContext) {
+	It("is selected, changed, and shown with the host's names", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
 		for _, name := range []string{"a-" + gold, "a-" + silver} {
@@ -118,7 +118,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(gold))
 	}, SpecTimeout(storyTime))
 
-	It("that the member lacks is reported, and applied when it comes", func(ctx SpecContext) {
+	It("that the member lacks is reported, and applied when it exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.namespace + "-gold"
 		s.claim(ctx, "data")
@@ -148,7 +148,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is held against a quota by the host's name", func(ctx SpecContext) {
+	It("counts against a quota with the host's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
 		for _, name := range []string{gold, silver} {

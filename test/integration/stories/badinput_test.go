@@ -47,7 +47,7 @@ func handedOver(ctx context.Context) map[string]string {
 }
 
 var _ = Describe("A claim that no member can provision", func() {
-	It("because members lack its class reports which, and is provisioned when the class is there", func(ctx SpecContext) {
+	It("has a class that members lack: it reports which members, and is provisioned when the class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
 		s.pod(ctx, "app", using("data"))
@@ -59,7 +59,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		s.running(ctx, "app", nodeTwo)
 	}, SpecTimeout(storyTime))
 
-	It("because it is too large quotes the member's provisioner, and delays nothing else", func(ctx SpecContext) {
+	It("is too large: it quotes the member's provisioner, and delays nothing else", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classLimited), ofSize("5Gi"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -68,7 +68,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 	}, SpecTimeout(storyTime))
 
-	It("because its class binds immediately in the host reports what to use", func(ctx SpecContext) {
+	It("has a class that binds immediately in the host: it reports what to use", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classImmediate))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ImmediateUnsupported", classImmediate, "WaitForFirstConsumer")
@@ -78,7 +78,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("because it is bound to a volume that only the host has is reported by the Pod that would use it in a member", func(ctx SpecContext) {
+	It("is bound to a volume that only the host has: the Pod that would use it in a member reports that", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := "by-hand"
 		pv := &corev1.PersistentVolume{
@@ -171,7 +171,7 @@ var _ = Describe("A foreign object in the way", func() {
 		Expect(until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil())).Labels).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
 	}, SpecTimeout(storyTime))
 
-	It("is a Pod that the member's admission rejects: reported, and tried again", func(ctx SpecContext) {
+	It("is a Pod that the member's admission rejects: Xylem reports that, and retries", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		labels := handedOver(ctx)

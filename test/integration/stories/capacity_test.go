@@ -78,7 +78,7 @@ func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.C
 const gi = 1 << 30
 
 var _ = Describe("Capacity in members", func() {
-	It("decides where the stock scheduler places a Pod: it passes over a member without capacity until it has some again", func(ctx SpecContext) {
+	It("determines where the stock scheduler places a Pod: it skips a member until the member has capacity again", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "roomy")
 		By("counting as unlimited if nothing reports how much there is")
@@ -103,7 +103,7 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "waits", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is that of one segment, not of all together, and zero if all are full", func(ctx SpecContext) {
+	It("is that of the best segment, not the sum, and zero if all are full", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "racks")
 		first := segment(ctx, x.Member(one), "racks", "rack-1", "3Gi")
@@ -125,7 +125,7 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "racks", math.MaxInt64)
 	}, SpecTimeout(storyTime))
 
-	It("is written when it changes, seldom in a storm, and not at all where nothing does", func(ctx SpecContext) {
+	It("is written when it changes, rarely in a storm, and never if nothing changes", func(ctx SpecContext) {
 		begin(ctx)
 		roomy(ctx, "stormy")
 		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")

@@ -76,7 +76,7 @@ func TestMetricsIn(t *testing.T) {
 }
 
 var _ = Describe("Metrics of the chart", func() {
-	It("are all served by a manager that leads", func(ctx SpecContext) {
+	It("are all served by a leading manager", func(ctx SpecContext) {
 		var wanted []string
 		for _, file := range []string{"rules.yaml", "dashboard.json"} {
 			content, err := os.ReadFile(x.Root("charts", "xylem", "files", file))

@@ -44,7 +44,7 @@ var _ = Describe("A class of the host", func() {
 		Expect(s.leafClass(ctx, two, "data")).To(Equal(controlplane.ClassHostpath))
 	}, SpecTimeout(storyTime))
 
-	It("is by default the member's without virtual-disk- (seed 000), and waits for it to appear", func(ctx SpecContext) {
+	It("maps by default to the member's class without virtual-disk- (seed 000), and waits until that exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("virtual-disk-late", ""))
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))

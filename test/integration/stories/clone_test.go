@@ -80,7 +80,7 @@ func steered(node string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A clone of a claim", func() {
-	It("is created where its source is: the Pod comes later", func(ctx SpecContext) {
+	It("is created where its source is: the Pod is created later", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", from("golden"))
@@ -108,7 +108,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", two)
 	}, SpecTimeout(storyTime))
 
-	It("is created where its source is, though the scheduler prefers another member: the Pod comes first, or with it", func(ctx SpecContext) {
+	It("is created where its source is, although the scheduler prefers another member: the Pod exists first, or is created with it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.pod(ctx, "first", using("copy"), preferring(nodeOne))
@@ -151,7 +151,7 @@ var _ = Describe("A clone of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Status.Conditions", BeEmpty()))
 	}, SpecTimeout(storyTime))
 
-	It("goes on after its source's member was away, and after the manager was killed", func(ctx SpecContext) {
+	It("continues after its source's member was away, and after the manager was killed", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		back := cutOff(ctx, two, controlplane.Cut)
@@ -204,7 +204,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "empty", "second")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is finished if its source is deleted while it is created, which waits for that", func(ctx SpecContext) {
+	It("is completed if its source is deleted meanwhile; the deletion waits", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeOne)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/copy", Stall: true})).To(Succeed())
@@ -319,7 +319,7 @@ var _ = Describe("A clone of a claim", func() {
 		Entry("a promise that goes with its last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
-	It("is rejected where another claim of its Pod is elsewhere", func(ctx SpecContext) {
+	It("is rejected if another claim of its Pod is elsewhere", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "here")

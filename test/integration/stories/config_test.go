@@ -91,7 +91,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, x.Host, "password", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("is left alone in the member if it is somebody else's there, and no Pod reads it (I4)", func(ctx SpecContext) {
+	It("is left alone in the member if it is foreign there, and no Pod reads it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

@@ -58,7 +58,7 @@ func confirmed(name string) string {
 	return `{"metadata":{"annotations":{"` + v1alpha1.AnnotationConfirmDeregister + `":"` + name + `"}}}`
 }
 
-var _ = Describe("A member that comes and goes", Ordered, func() {
+var _ = Describe("A member that is registered and deregistered", Ordered, func() {
 	const (
 		third   = "cluster40"
 		renamed = "forty"
@@ -302,7 +302,7 @@ func (s *story) pushed(ctx context.Context, node string) string {
 	return s.pod(ctx, "pushed-"+string(rune('a'+barriers%26)), boundTo(node)).Name
 }
 
-var _ = Describe("A registration that is refused", func() {
+var _ = Describe("A rejected registration", func() {
 	It("is the younger of two of one cluster, and the older continues (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
@@ -329,7 +329,7 @@ var _ = Describe("A registration that is refused", func() {
 		registration(ctx, "myself", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIsHost))
 	}, SpecTimeout(storyTime))
 
-	It("is one whose node's name is taken by a node of the host", func(ctx SpecContext) {
+	It("has a node name that a node of the host has already", func(ctx SpecContext) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, "taken", kubeconfig)).To(Succeed())
@@ -348,7 +348,7 @@ var _ = Describe("A registration that is refused", func() {
 		cluster = clientcmdapi.Cluster
 		user    = clientcmdapi.AuthInfo
 	)
-	DescribeTable("names the field of its kubeconfig that could run or read something here (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
+	DescribeTable("has a kubeconfig with a field that could run or read something here: Xylem names the field (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
 		pid := x.Manager.PID()
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
@@ -378,7 +378,7 @@ var _ = Describe("A registration that is refused", func() {
 		Entry(nil, SpecTimeout(storyTime), "username and password", func(_ *cluster, u *user) { u.Username, u.Password = "admin", "admin" }),
 	)
 
-	DescribeTable("reports what is wrong with a kubeconfig that cannot be used", func(ctx SpecContext, part, kubeconfig string) {
+	DescribeTable("has an unusable kubeconfig: Xylem reports what is wrong", func(ctx SpecContext, part, kubeconfig string) {
 		pid := x.Manager.PID()
 		register(ctx, "invalid", []byte(kubeconfig))
 		registration(ctx, "invalid", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid, part))

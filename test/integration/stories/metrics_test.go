@@ -91,7 +91,7 @@ var _ = Describe("Metrics", func() {
 		measured(ctx, leafBound, two, Equal("1"))
 	}, SpecTimeout(storyTime))
 
-	It("are served beside profiles, if those are asked for", func(ctx SpecContext) {
+	It("are served next to profiles, if these are enabled", func(ctx SpecContext) {
 		profile, err := served(ctx, x.Manager.ProfilesURL()+"goroutine?debug=1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(profile).To(ContainSubstring("goroutine profile: total"))

@@ -64,7 +64,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
 	}, SpecTimeout(storyTime))
 
-	It("ends its Pod, which has run by then, and is not run again (I6)", func(ctx SpecContext) {
+	It("ends its Pod, which has already run, and does not run it again (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		mark, err := member.Audit().Mark(ctx)

@@ -79,7 +79,7 @@ func showing(reason string, parts ...string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
-	It("a node of the host in spec.nodeName: the Pod names the node, and says that no volume of a member reaches it", func(ctx SpecContext) {
+	It("a node of the host in spec.nodeName: the Pod names the node, and reports that no volume of a member can be used there", func(ctx SpecContext) {
 		s := begin(ctx)
 		By("making the mistake")
 		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeName = plainNode })
@@ -144,7 +144,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonProvisioningFailed, `claim "data"`, "MULTI_NODE_MULTI_WRITER is not supported", "member", "Change the claim or its class")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a reference to what is not there: the Pod names it", func(ctx SpecContext, kind string, refer podOption) {
+	DescribeTable("a reference to a missing object: the Pod names it", func(ctx SpecContext, kind string, refer podOption) {
 		s := begin(ctx)
 		By("making the mistake")
 		s.claim(ctx, "data")
@@ -217,7 +217,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		(&story{}).shown(ctx, "ClusterRegistration", "again", v1alpha1.ReasonDuplicateCluster, one, "Delete")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a kubeconfig that leads nowhere: the registration reports what to correct", func(ctx SpecContext, name, reason string,
+	DescribeTable("a kubeconfig that cannot connect: the registration reports what to correct", func(ctx SpecContext, name, reason string,
 		change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo), parts ...string,
 	) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)

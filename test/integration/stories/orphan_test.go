@@ -150,7 +150,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		registration(ctx, one, notOrphaned(volume))
 	}, SpecTimeout(storyTime))
 
-	It("is not known, rather than none, while the member cannot be read (I2)", func(ctx SpecContext) {
+	It("is unknown, not absent, while the member cannot be read (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -179,7 +179,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.destroyOrphan(ctx, volume)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is what a provisioner finished for a claim that was withdrawn, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
+	DescribeTable("is a volume that a provisioner created late for a withdrawn claim, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
 		By("a claim of the member's own in the same namespace leaving a volume of its own")
@@ -278,7 +278,7 @@ func disallow(ctx SpecContext) {
 }
 
 var _ = Describe("A claim that is re-created and names the volume that it had", func() {
-	It("has it again, never unbound, if the host has lost both, and nobody else can request it (I2, I3, I8)", func(ctx SpecContext) {
+	It("gets it again, never unbound, if the host has lost both, and nobody else can request it (I2, I3, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -310,7 +310,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		confirmRestore(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("has it when an admin allows it, in a namespace that was re-created (I8)", func(ctx SpecContext) {
+	It("gets it when an admin allows it, in a re-created namespace (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -327,7 +327,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("has it when an admin allows it, once it was abandoned (I8)", func(ctx SpecContext) {
+	It("gets it when an admin allows it, after it was abandoned (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -342,7 +342,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("has it once no other member has one of that name, provisioned for an earlier claim of the same name (I8)", func(ctx SpecContext) {
+	It("gets it once no other member has a volume of that name, provisioned for an earlier claim of the same name (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
@@ -366,7 +366,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("has it once its class is there again", func(ctx SpecContext) {
+	It("gets it once its class exists again", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("comes-back", classMirror)
 		inHost(ctx, class)
@@ -385,7 +385,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("What was deleted by accident", func() {
+var _ = Describe("An object that was deleted by accident", func() {
 	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its volume (I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
@@ -418,7 +418,7 @@ var _ = Describe("What was deleted by accident", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A leaf volume that was deleted and created again", func() {
+var _ = Describe("A re-created leaf volume", func() {
 	DescribeTable("is kept, and reported: it may be the claim's own disk; the end of the claim destroys nothing (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
 		s := begin(ctx)
 		member := x.Member(one)

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-var _ = Describe("A member that is cut off", func() {
+var _ = Describe("A disconnected member", func() {
 	DescribeTable("delays no other, and Xylem catches up afterwards (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
 		s := begin(ctx)
 		proxy := x.Fleet.Member(two).Proxy()
@@ -137,8 +137,8 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A volume whose member is out of reach", func() {
-	It("is abandoned by an admin, and its data stay (I1, I2)", func(ctx SpecContext) {
+var _ = Describe("A volume of an unreachable member", func() {
+	It("is abandoned by an admin, and its data stays (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))

@@ -107,7 +107,7 @@ var _ = Describe("A Pod that is created with the virtual node as its nodeName", 
 		s.running(ctx, "second", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("fails as a kubelet would have it if it does not fit", func(ctx SpecContext) {
+	It("fails, as with a kubelet, if it does not fit", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "misfit", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
 		until[corev1.Pod](ctx, s, x.Host, "misfit", And(phase(corev1.PodFailed), HaveField("Status.Reason", "NodeAffinity")))
@@ -153,7 +153,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
 	}
 
-	It("has the placement withdrawn and given to the other member (I1, I3)", func(ctx SpecContext) {
+	It("moves the placement to the other member (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		Expect(provisioner.Freeze()).To(Succeed())

@@ -175,7 +175,7 @@ var _ = Describe("A promise", func() {
 		Entry("the member's class binds immediately", SpecTimeout(storyTime), classPromiseImmediate),
 	)
 
-	It("keeps the disk where its class retains, for another claim to use (I2)", func(ctx SpecContext) {
+	It("keeps the disk if its class retains, for another claim (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromiseRetain))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -264,7 +264,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, HaveField("Spec.Capacity", has("3Gi")))
 	}, SpecTimeout(storyTime))
 
-	It("shows in the claim that the member does not make the disk, in its words", func(ctx SpecContext) {
+	It("quotes on the claim why the member does not create the disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "big", ofClass(classPromiseLimited), ofSize("2Gi"))
 		s.promised(ctx, "big")

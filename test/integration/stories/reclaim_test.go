@@ -31,7 +31,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(s.book(one, "data").Count(ledger.DeleteVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("keeps the disk where either side retains, for another claim to use (I2, I3)", func(ctx SpecContext, class, next string) {
+	DescribeTable("keeps the disk if either policy is Retain, for another claim (I2, I3)", func(ctx SpecContext, class, next string) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -87,8 +87,8 @@ func (s *story) moved(ctx context.Context, claims ...string) {
 	}
 }
 
-var _ = Describe("A claim that a member cannot meet", func() {
-	It("is provisioned in another, and its Pod runs there, when the member's driver fails (I1, I3)", func(ctx SpecContext) {
+var _ = Describe("A claim that a member cannot satisfy", func() {
+	It("is provisioned in another member, and its Pod runs there, when the driver fails (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
@@ -105,7 +105,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is provisioned in another when no node there suits the Pod, and nobody else loses capacity (I8)", func(ctx SpecContext) {
+	It("is provisioned in another member when no node suits the Pod, and nobody else loses capacity (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -125,7 +125,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is provisioned in another when a quota there is used up", func(ctx SpecContext, resource corev1.ResourceName, part string) {
+	DescribeTable("is provisioned in another member when a quota is exhausted", func(ctx SpecContext, resource corev1.ResourceName, part string) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.strange(ctx, x.Member(one), handedOver(ctx))
@@ -140,7 +140,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
 	)
 
-	It("is provisioned in another when its class is gone from the member", func(ctx SpecContext) {
+	It("is provisioned in another member when its class is gone", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -262,7 +262,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "small", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("stays where it is as long as the member is only slow", func(ctx SpecContext) {
+	It("is not reassigned while the member is only slow", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true})).To(Succeed())
@@ -294,7 +294,7 @@ var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
 	}
 
-	It("is kept in another, by another Pod of the same owner (I3)", func(ctx SpecContext) {
+	It("is fulfilled in another member, for another Pod of the same owner (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		inMember(ctx, x.Host, hostClass(class+"-promise", class, func(c *storagev1.StorageClass) {
@@ -348,7 +348,7 @@ var _ = Describe("The sample of placement that recovers", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A member that is lost while a claim is asked for there", func() {
+var _ = Describe("A member that is lost while it provisions a claim", func() {
 	lose := func(ctx context.Context, member string) {
 		GinkgoHelper()
 		proxy := x.Fleet.Member(member).Proxy()

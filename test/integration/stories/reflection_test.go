@@ -95,7 +95,7 @@ func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, member
 const deletes, retains = corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
 
 var _ = Describe("A class that a member offers", func() {
-	It("is published in the host, serves claims in the members that offer it, and goes with it", func(ctx SpecContext) {
+	It("is published in the host, serves claims in the members that offer it, and is deleted with it", func(ctx SpecContext) {
 		class := offered(ctx, x.Member(two), "bronze")
 		offered(ctx, x.Member(two), "unlabelled", func(c *storagev1.StorageClass) { c.Labels = nil })
 		s := sample(ctx, "reflection.yaml", two)
@@ -141,7 +141,7 @@ var _ = Describe("A class that a member offers", func() {
 		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "by the policy that the volume has")
 	}, SpecTimeout(storyTime))
 
-	It("that changes again and again costs the host few writes", func(ctx SpecContext) {
+	It("that changes repeatedly causes few writes in the host", func(ctx SpecContext) {
 		begin(ctx)
 		class := offered(ctx, x.Member(two), "restless")
 		reflecting(ctx, two, 8)

@@ -70,7 +70,7 @@ func told(n model.Node) []string {
 }
 
 var _ = Describe("kubectl xylem tree", func() {
-	It("shows where a volume really is, from both ends, by the host's records and live", func(ctx SpecContext) {
+	It("shows where a volume really is, from both ends, from the host's records and live", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -114,7 +114,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		GinkgoWriter.Println(out)
 	}, SpecTimeout(storyTime))
 
-	It("shows a namespace with its Pods, and of that only what is not well, each message once", func(ctx SpecContext) {
+	It("shows a namespace with its Pods or, on request, only the problems, with each message once", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -163,7 +163,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("finds what is left of a claim that is gone, and reports what is missing", func(ctx SpecContext) {
+	It("finds the leftovers of a deleted claim, and reports what is missing", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "kept", ofClass(classRetainHost))
 		s.pod(ctx, "app", using("kept"), on(nodeOne))
@@ -194,7 +194,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("shows what its user may read, and names what not", func(ctx SpecContext) {
+	It("shows what the user may read, and names what they may not", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -32,7 +32,7 @@ func placeable(pod *corev1.Pod) string {
 }
 
 var _ = Describe("A Pod that waits", Label(mistakes), func() {
-	It("for a class with a misspelled parameter reports the parameter that was meant", func(ctx SpecContext) {
+	It("for a class with a misspelled parameter reports the right parameter", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("story-misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": classMirror}
@@ -53,7 +53,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("for a class reports which member lacks it, and runs when it is there, reporting nothing any more", func(ctx SpecContext) {
+	It("for a class reports which member lacks it. It runs when the class exists, and the report is gone", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
 		By("making the mistake")
@@ -105,7 +105,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
 	}, SpecTimeout(storyTime))
 
-	It("and uses no claim of Xylem's has nothing written to it", func(ctx SpecContext) {
+	It("and uses no claim of Xylem's is never written to", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
 		s.claim(ctx, "data")
@@ -237,7 +237,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 			HaveField("Spec.Taints", Not(ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))))
 	}, SpecTimeout(2*storyTime))
 
-	It("are evicted by the host if the registration asks for it", func(ctx SpecContext) {
+	It("are evicted by the host if the registration requests it", func(ctx SpecContext) {
 		s := begin(ctx)
 		whenAway(ctx, two, v1alpha1.WhenAwayEvict)
 		pod := job(ctx, s)
@@ -261,7 +261,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
 	}, SpecTimeout(storyTime))
 
-	It("reports that a debug container does not run, and who can grant the right", func(ctx SpecContext) {
+	It("reports that a debug container does not run, and who can grant the permission", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -271,7 +271,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register --with-debug")
 	}, SpecTimeout(storyTime))
 
-	It("and that a Service selects has the Service report which networks have to be connected", func(ctx SpecContext) {
+	It("and is selected by a Service: the Service reports which networks must be connected", func(ctx SpecContext) {
 		s := begin(ctx)
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},

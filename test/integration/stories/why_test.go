@@ -51,7 +51,7 @@ func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*di
 }
 
 var _ = Describe("kubectl xylem why", func() {
-	It("says that all is well, and exits with 0", func(ctx SpecContext) {
+	It("reports that there is no problem, and exits with 0", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -67,7 +67,7 @@ var _ = Describe("kubectl xylem why", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("exits with 2 where it cannot find out: a Pod that is not there, with the name that was meant; a kind without a diagnosis", func(ctx SpecContext) {
+	It("exits with 2 if it has no diagnosis: for a missing Pod, with a suggestion; for a kind that it does not support", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		_, complaints, code := s.plugin(ctx, "why", "pvc", "dat")
@@ -78,7 +78,7 @@ var _ = Describe("kubectl xylem why", func() {
 		Expect(complaints).To(ContainSubstring("kubectl xylem tree deployment/web --problems"))
 	}, SpecTimeout(storyTime))
 
-	It("tells a claim that waits for its first Pod from one that has a problem", func(ctx SpecContext) {
+	It("distinguishes a claim that waits for its first Pod from one with a problem", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		Eventually(func(g Gomega) {

@@ -69,7 +69,7 @@ var _ = Describe("Workloads", func() {
 })
 
 var _ = Describe("The end of a Pod", func() {
-	DescribeTable("follows that of its counterpart in the member: it is not run again, but the Deployment's next Pod is", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
+	DescribeTable("follows that of its leaf: the Pod does not run again, but the Deployment's next Pod does", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
@@ -99,7 +99,7 @@ var _ = Describe("The end of a Pod", func() {
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
 	)
 
-	DescribeTable("is the member's, and Jobs count it", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
+	DescribeTable("has the leaf's result, which Jobs count", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		pod := s.newPod("any", using("data"), on(nodeOne), annotated(annotation, "true"))
@@ -165,7 +165,7 @@ var _ = Describe("Pods that are not pushed", func() {
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("are those with what no member can give them, named field by field", func(ctx SpecContext) {
+	It("request something that no member can provide: Xylem names each field", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "inline", boundTo(nodeOne), func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{
@@ -204,8 +204,8 @@ func (s *story) onlyRunning(ctx context.Context) string {
 	return name
 }
 
-var _ = Describe("What may change of a Pod that runs, and of its namespace,", func() {
-	It("is carried over: the image, and the Pod Security labels", func(ctx SpecContext) {
+var _ = Describe("A change of a running Pod, or of its namespace,", func() {
+	It("is mirrored: the image, and the Pod Security labels", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", on(nodeOne))
 		s.running(ctx, "app", nodeOne)
