@@ -4,9 +4,9 @@ package v1alpha1
 // a constant of this package, and internal/REASONS.md is generated from their comments: what
 // the reason means, and after "To do:" what the user can do.
 
-// Reasons why a claim is not placed or bound yet. They are those of its conditions
-// xylem.io/Placed and xylem.io/Placeable, and of events. The Pods of a promise report
-// them too, after the claim's name.
+// Reasons why a claim is not placed or bound yet, in its conditions xylem.io/Placed and
+// xylem.io/Placeable, and in events. The Pods of a promise report them too, after the
+// claim's name.
 const (
 	// ReasonRefusedByMember: the member's API server rejects what Xylem pushes: a quota,
 	// Pod Security, an admission policy. The message quotes it. To do: nothing, if another

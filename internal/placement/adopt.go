@@ -14,12 +14,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Adoptable reports why a claim may not have the leaf volume that it asks for and that
-// no volume of the host represents: nil if it may. Anybody who may create a claim can
-// write volumeName, so that this alone asks, and allows nothing. What allows it is that
-// the volume was this very tenant's, and that nobody has given it up: its namespace is
-// the same object as then, and its leaf claim still holds it (kept). Otherwise, an admin
-// has to allow it, on the registration.
+// Adoptable reports why a claim may not have the leaf volume that it requests and that no host
+// volume represents, or nil. Anybody who may create a claim can write volumeName, so the request
+// alone allows nothing. It is allowed if the volume belonged to this tenant and was never
+// released: its namespace is the same object, and its leaf claim still has the volume (kept).
+// Otherwise, an admin must allow it on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(
@@ -43,7 +42,7 @@ func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.R
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)}
 }
 
-// mismatch reports what of a claim a volume that is there does not meet.
+// mismatch returns which of a claim's requirements an existing volume does not meet.
 func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
 	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ClassFor is the member's class for claims of a host class, and by which
-// rule, in words for messages; see mapped.
+// ClassFor returns the member's class for claims of a host class, and the rule that selected it,
+// as text for messages. See mapped.
 func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	return m.mapped(named{
 		kind: "StorageClass", name: host.Name, rules: m.Rules.classes, field: "storage.classes",
@@ -23,9 +23,9 @@ func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	})
 }
 
-// AttributesClassFor is the member's VolumeAttributesClass for claims that name one of the
-// host, and by which rule; see mapped. The host need not have an object of that name: then
-// host is nil, and has no parameters.
+// AttributesClassFor returns the member's VolumeAttributesClass for one of the host, and the rule
+// that selected it. See mapped. host is nil, and has no parameters, if the host has no object of
+// that name.
 func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributesClass) (member, rule string) {
 	n := named{
 		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
@@ -37,9 +37,9 @@ func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributes
 	return m.mapped(n)
 }
 
-// SnapshotClassFor is the member's VolumeSnapshotClass for snapshots that name one of the
-// host, and by which rule; see mapped. The host's class may be gone since the snapshot was
-// created: then host is nil, and has no parameters.
+// SnapshotClassFor returns the member's VolumeSnapshotClass for one of the host, and the rule
+// that selected it. See mapped. host is nil, and has no parameters, if the host's class is gone
+// since the snapshot was created.
 func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotClass) (member, rule string) {
 	n := named{
 		kind: "VolumeSnapshotClass", name: name, rules: m.Rules.snapshotClasses, field: "storage.snapshotClasses",
@@ -51,27 +51,26 @@ func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotCla
 	return m.mapped(n)
 }
 
-// named is a class of the host, of any kind, and what maps it to one of a member.
+// named is a host class of any kind, with the rules that map it.
 type named struct {
 	kind, name string
-	// rules are the registration's exact ones of that kind, in field.
+	// rules are the registration's exact rules for that kind, in field.
 	rules map[string]string
 	field string
-	// parameter of the host's class that names the member's, among parameters.
+	// parameter is the host class's parameter with the member's name, among parameters.
 	parameter  string
 	parameters map[string]string
 }
 
-// mapped is the member's class for one of the host, and by which rule, in words for
-// messages. The first that applies:
+// mapped returns the member's class for a host class, and the rule that selected it, as text for
+// messages. The first rule that applies wins:
+// 1. the registration's exact rule for the host class (spec.storage.classes and the like),
+// 2. the host class's parameter (xylem.io/member-class and the like),
+// 3. the registration's prefix (spec.storage.prefix): the name without it,
+// 4. the same name.
 //
-//  1. the registration's exact rule for the host class (spec.storage.classes and the like),
-//  2. the host class's parameter (xylem.io/member-class and the like),
-//  3. the registration's prefix (spec.storage.prefix): the name without it,
-//  4. the same name.
-//
-// All of these are an admin's to write, and nothing else is examined: who makes
-// a claim chooses among the host's classes, never among the member's.
+// Only admins can write these. The author of a claim chooses among the host's classes, never
+// among the member's.
 func (m Member) mapped(n named) (name, rule string) {
 	if name := n.rules[n.name]; name != "" {
 		return name, fmt.Sprintf("rule in %s of ClusterRegistration %q", n.field, m.Registration)
@@ -86,8 +85,8 @@ func (m Member) mapped(n named) (name, rule string) {
 }
 
 // allowsNode reports whether a class allows volumes on a node, as the scheduler does
-// (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): no terms allow
-// every node, an empty term allows none, and a label that is not there has no value.
+// (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): no terms allow every
+// node, an empty term allows none, and a missing label has no value.
 func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 	if len(class.AllowedTopologies) == 0 {
 		return true
@@ -101,14 +100,14 @@ func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 		}
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
 	}
-	// The error is of terms that match nothing since they do not parse.
+	// An error means that terms do not parse, so they match nothing.
 	matches, _ := nodeaffinity.NewLazyErrorNodeSelector(&selector).Match(node)
 	return matches
 }
 
-// PromisedClass is the class of a promise as it was when that was created, with the
-// topologies that the present one of its name, if any, allows: who may go where is
-// not promised.
+// PromisedClass returns the class of a promise as it was at the promise's creation, with the
+// topologies of the current class with that name, if any: a promise does not fix the allowed
+// members.
 func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {
 	class := hostpv.PromiseClass(promise)
 	if present != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Admit decides on a Pod that is bound to the node as the node's kubelet would
-// (pkg/kubelet/lifecycle/predicate.go), with its reasons and words; nil means
-// admitted. Amounts are not looked at: capacity is the member's own matter.
+// (pkg/kubelet/lifecycle/predicate.go), with the kubelet's reasons and messages. nil means
+// admitted. It ignores resource amounts, because the member decides on its capacity.
 func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
@@ -39,9 +39,9 @@ func rejected(reason, message string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
 }
 
-// Schedulable reports whether a scheduler may place the Pod on the node, as far
-// as gates, selector and affinity, taints and cordon go. It is for schedulers
-// that do not say which node they nominated.
+// Schedulable reports whether a scheduler may place the Pod on the node, according to gates,
+// selector and affinity, taints and cordon. It is for schedulers that do not show which node they
+// nominated.
 func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
@@ -57,7 +57,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 
-// Untolerated are the taints of a node that keep a scheduler from placing the Pod there.
+// Untolerated returns the taints of a node that prevent a scheduler from placing the Pod there.
 func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	var found []corev1.Taint
 	for i := range node.Spec.Taints {
@@ -68,7 +68,7 @@ func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	return found
 }
 
-// Toleration is the toleration of a taint, as YAML in one line.
+// Toleration returns the toleration of a taint, as YAML in one line.
 func Toleration(t corev1.Taint) string {
 	if t.Value == "" {
 		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
@@ -82,9 +82,9 @@ func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 	return err == nil && matches
 }
 
-// MayRun reports whether the scheduler may place all of some Pods on the member's
-// virtual node: it is Ready and not cordoned, and suits them. The Node of one that is
-// away may be Ready, so that its Pods are not evicted.
+// MayRun reports whether the scheduler may place all of these Pods on the member's virtual node:
+// it is Ready, not cordoned, and suits them. The Node of a member that is away may be Ready, so
+// that its Pods are not evicted.
 func (m Member) MayRun(pods ...corev1.Pod) bool {
 	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
@@ -109,8 +109,8 @@ func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
 		case t.Operator == corev1.TolerationOpEqual || t.Operator == "":
 			return t.Value == taint.Value
 		default:
-			// Comparison operators (Lt, Gt) are behind a feature gate that is off by
-			// default: a toleration that is not understood tolerates nothing.
+			// Comparison operators (Lt, Gt) need a feature gate that is off by default: an
+			// unknown toleration tolerates nothing.
 			return false
 		}
 	})

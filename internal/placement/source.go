@@ -15,26 +15,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Source is what the host has of the data source of a claim. Nil is absent.
+// Source is the data source of a claim in the host. A nil object does not exist.
 type Source struct {
-	// Of is what the claim names.
+	// Of is the source that the claim names.
 	Of datasource.Source
-	// Claim that is to be cloned, and the PV that it is bound to.
+	// Claim is the source claim of a clone, and Volume the PV to which it is bound.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Snapshot that is to be restored, and the content that it is bound to. Unserved: the host
+	// Snapshot is the source snapshot of a restore, and Content its content. Unserved: the host
 	// does not serve snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
 	Unserved bool
 }
 
-// Location is where the source of a claim is.
+// Location is the location of a claim's source.
 type Location struct {
-	// Record of the member that has it, and of its UID; zero if there is a Refusal, and for
-	// what only populators know, which may be anywhere.
+	// Record has the member that has the source, and the source's UID. It is zero if there is a
+	// Refusal, and for a populator's source, which may be anywhere.
 	datasource.Record
-	// LeafVolume and LeafUID are the leaf PV of a claim that is to be cloned.
+	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
 	LeafVolume string
 	LeafUID    types.UID
 	// LeafSnapshot and LeafContent are the UIDs, in the member, of a VolumeSnapshot that is to
@@ -49,8 +49,8 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Locate finds the member where a claim can be created from its source, or says why there is
-// none, or none yet. It goes by the host alone.
+// Locate finds the member in which a claim can be created from its source, or why there is none,
+// or none yet. It uses only the host's objects.
 func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 	if s.Of.Namespace != "" {
 		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
@@ -120,8 +120,9 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	return Location{Record: datasource.Record{ClusterID: cluster, UID: s.Claim.UID}, LeafVolume: leaf, LeafUID: uid}
 }
 
-// mismatch is what a member's provisioner would reject (external-provisioner, getPVCSource): it
-// compares with what the source requests, and not with its capacity, which may be rounded up.
+// mismatch returns why a member's provisioner would reject the claim (external-provisioner,
+// getPVCSource). It compares with the source's request, not its capacity, which may be rounded
+// up.
 func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
@@ -139,12 +140,12 @@ func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.Persi
 	return nil
 }
 
-// moved reports that the source is in another member than the one that already has the claim, as
-// that of a promise may be whose disk goes with its last Pod.
+// moved reports that the source is in another member than the one that already has the claim.
+// This can happen with a promise whose disk is released with its last Pod.
 func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
-		placed = record.ClusterID // its promise is held to that member
+		placed = record.ClusterID // its promise selects that member
 	}
 	if placed == "" || placed == at.ClusterID {
 		return nil
@@ -173,7 +174,7 @@ func driverOf(pv *corev1.PersistentVolume) string {
 	return driver
 }
 
-// refuseSource reports why no volume of the member can be created from a source of that kind.
+// refuseSource reports why the member cannot create a volume from a source of that kind.
 func (m Member) refuseSource(source *datasource.Source) *mirror.Refusal {
 	switch {
 	case source == nil:

@@ -16,10 +16,10 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// causeLimit in bytes of what a snapshot reports, in a message about a claim.
+// causeLimit is the maximum length in bytes of a snapshot's error in a message about a claim.
 const causeLimit = 500
 
-// locateSnapshot finds the member that has a snapshot which is ready.
+// locateSnapshot finds the member that has a ready snapshot.
 func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Snapshot; {
@@ -38,13 +38,13 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 	return s.locateContent(claim)
 }
 
-// held reports whether the snapshot-controller keeps a snapshot that is being deleted for the claims
-// which are created from it.
+// held reports whether the snapshot-controller keeps a snapshot that is being deleted for the
+// claims that are created from it.
 func (s *Source) held() bool {
 	return s.Content != nil && s.Content.DeletionTimestamp == nil && !mirrorsnapshot.Announced(s.Content)
 }
 
-// locateContent finds the content of the snapshot, in which Xylem keeps where its leaf is.
+// locateContent finds the content of the snapshot, which records the location of its leaf.
 func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	from, content := s.Snapshot, s.Content
 	if from.Status == nil || from.Status.BoundVolumeSnapshotContentName == nil || content == nil {
@@ -89,7 +89,7 @@ func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1
 	return ""
 }
 
-// notTaken says that the snapshot is not ready, and quotes the cause if its status has one.
+// notTaken reports that the snapshot is not ready, and quotes the error in its status.
 func (s *Source) notTaken(failed *snapshotv1.VolumeSnapshotError) Location {
 	if failed == nil || failed.Message == nil {
 		return s.notReady("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
@@ -111,8 +111,8 @@ func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.Vo
 	return status.Error
 }
 
-// snapshotMismatch is what a member's provisioner would reject (external-provisioner,
-// getSnapshotSource, and its check of the volume mode).
+// snapshotMismatch returns why a member's provisioner would reject the claim
+// (external-provisioner, getSnapshotSource, and its check of the volume mode).
 func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], restoreSize(s.Content)
 	if wants.Cmp(least) < 0 {
@@ -130,8 +130,8 @@ func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.R
 	return refusal
 }
 
-// restoreSize is the least size of a volume that is restored from a snapshot; zero if its driver
-// does not say.
+// restoreSize returns the minimum size of a volume that is restored from a snapshot, or zero if
+// the driver does not report it.
 func restoreSize(content *snapshotv1.VolumeSnapshotContent) resource.Quantity {
 	return *resource.NewQuantity(ptr.Deref(content.Status.RestoreSize, 0), resource.BinarySI)
 }

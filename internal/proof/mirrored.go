@@ -192,7 +192,7 @@ func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeCl
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the volumes that were made for claim %s: %w", client.ObjectKeyFromObject(claim), err)
+		return nil, fmt.Errorf("list the volumes that were created for claim %s: %w", client.ObjectKeyFromObject(claim), err)
 	}
 	return found, nil
 }

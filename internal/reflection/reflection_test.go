@@ -222,7 +222,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 	}{
 		{"at first", func() {}, []string{"a", "b"}},
 		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
-		{"it is made anew", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
+		{"it is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
 		{"the member changes", func() {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
 		}, []string{"a", "b", "c"}},

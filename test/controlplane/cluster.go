@@ -327,7 +327,7 @@ func (c *Cluster) unusable(ctx context.Context) error {
 	}
 	_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("the controller manager has not made service accounts: %w", err)
+		return fmt.Errorf("the controller manager has not created service accounts: %w", err)
 	}
 	for _, name := range c.NodeNames() {
 		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

@@ -87,7 +87,7 @@ func parse(name string, args []string) (*command, error) {
 	c := &command{Options: engine.Options{Progress: say}}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&c.Manager, "manager", "", "The manager's binary; built from this tree unless given.")
-	flags.IntVar(&c.Rigs, "rigs", 5, "How many runs are made side by side, each on a fleet of its own (2 GiB).")
+	flags.IntVar(&c.Rigs, "rigs", 5, "How many runs to execute concurrently, each on its own fleet (2 GiB).")
 	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "What is left to chance comes from it.") //nolint:gosec // after 1970
 	flags.DurationVar(&c.Downtime, "downtime", downtime, "How long the manager stays away after it was killed.")
 	flags.DurationVar(&c.Patience, "patience", 0, "How long a run may take to come to its end (150s).")

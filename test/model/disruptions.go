@@ -151,7 +151,7 @@ func (ms *moves) memberAdmin() {
 		ms.add("the member's admin deletes the leaf PV", func(to *world) {
 			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
 		})
-		ms.add("the leaf PV is made again under its name", func(to *world) {
+		ms.add("the leaf PV is re-created under its name", func(to *world) {
 			if uid := m.unused(*to, volumeUIDs("l", leafNames[n])...); uid != "" {
 				to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.UID = uid })
 			}

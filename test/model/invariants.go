@@ -76,7 +76,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 		origin, _ := mirror.OriginIn(here.HostID, is)
 		root := m.rootOf(w, origin.UID)
 		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
-			return []string{"I3: a leaf claim is made for a claim that is not placed here"}
+			return []string{"I3: a leaf claim is created for a claim that is not placed here"}
 		}
 		return nil
 	}
@@ -217,7 +217,7 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	}
 	for _, i := range w.hostState.pvs {
 		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !hostpv.Ended(pv) {
-			return []string{"I3: a second host PV is made for a claim"}
+			return []string{"I3: a second host PV is created for a claim"}
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ var histories = map[string]int{
 	// had the stamp, before it was mirrored, or after.
 	"the member's admin deletes the leaf PV": 4,
 	// It is mirrored as it is; or the host PV represents the earlier one.
-	"the leaf PV is made again under its name": 2,
+	"the leaf PV is re-created under its name": 2,
 	// The host PV was bound to its claim and stays Terminating; or its claim does not get it,
 	// whether or not the PV controller has begun.
 	"an admin deletes the host PV": 3,

@@ -111,7 +111,7 @@ func TestVanishIsLive(t *testing.T) {
 		"another claim has its claim's name": {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
 		"freed, another claim asks for it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
 		"it has changed":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
-		"it was made anew":                   {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
+		"it was re-created":                  {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
 		"it is gone":                         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
 		"the host does not answer":           {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
 	} {

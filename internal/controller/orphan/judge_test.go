@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 		"released a moment ago by the host's PV controller":              {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
 		"just made, the host PV is to come":                              {volume: stamped, root: root("root-uid", here.ClusterID, "")},
 		"just made, not stamped yet":                                     {volume: bare, root: root("root-uid", here.ClusterID, "")},
-		"the host PV was deleted and is made again":                      {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
+		"the host PV was deleted and is re-created":                      {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
 		"the same, by its suffixed name":                                 {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},
 		"about to fulfil its claim's promise":                            {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
 		"the promise has another volume (I3)":                            {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.Surplus},

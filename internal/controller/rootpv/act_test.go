@@ -78,7 +78,7 @@ func TestEvidenceIsLive(t *testing.T) {
 		"the host PV is in use again": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeBound
 		}},
-		"the host PV was made anew": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.UID = "newer" }},
+		"the host PV was re-created": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.UID = "newer" }},
 		"the host PV was freed": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.ClaimRef = nil
 		}},

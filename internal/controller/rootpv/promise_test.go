@@ -453,7 +453,7 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 	}{
 		"all as seen":                 {change: func(*reads, *reads) {}, want: errWrite},
 		"the promise has changed":     {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
-		"the promise was made anew":   {change: func(host, _ *reads) { host.volume.UID = "newer" }},
+		"the promise was re-created":  {change: func(host, _ *reads) { host.volume.UID = "newer" }},
 		"the promise is gone":         {change: func(host, _ *reads) { host.volume = nil }},
 		"the host does not answer":    {change: func(host, _ *reads) { host.err = down }, want: down},
 		"the leaf PV is held again":   {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},

@@ -108,7 +108,7 @@ var (
 	}}
 	unsecured  = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
 	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
-	mayBeKnown = fact{"the member retains it, or lets the host have it, or it may have been mirrored", "the member does not retain it, does not let the host have it, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
+	mayBeKnown = fact{"the member retains it or handed it over, or it may have been mirrored", "the member neither retains it nor handed it over, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
 	adoptable  = fact{"a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
 	mayDelete  = fact{"it goes with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
 )

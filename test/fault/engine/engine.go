@@ -230,7 +230,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 			if result.Err == nil || len(result.Violations) > 0 || ctx.Err() != nil {
 				break
 			}
-			e.options.Progress("%s: could not be made, once more: %v", Describe(spec.Faults), result.Err)
+			e.options.Progress("%s: could not be executed, retrying: %v", Describe(spec.Faults), result.Err)
 		}
 		if ctx.Err() != nil {
 			return nil

@@ -14,12 +14,12 @@ func Snapshots() []Mutation {
 func ofSnapshotModel() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf went before it was held cannot be held any more, and nobody is told",
+			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf was gone before it was protected can no longer be protected, and nothing is reported",
 			Edits:  []Edit{{"internal/guarded/snapshot.go", "	recorded := host != nil && ", "	recorded := false && host != nil && "}},
 			Caught: []string{"an error of leaf_snapshot"},
 		},
 		{
-			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: it is never ready, and nobody is told",
+			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: it is never ready, and nothing is reported",
 			Edits:  []Edit{{snapshotTable, "{phase: Ending, when: []fact{not(rootEnded), not(ready)}, owner", "{phase: Ending, when: []fact{not(rootEnded), not(ready), rootGone}, owner"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
@@ -103,7 +103,7 @@ func ofSnapshots() []Mutation {
 			Scenario: "snapshot-abandon", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "snapshot-left-behind", Class: "a member is deregistered, and nobody is told that it has the snapshot",
+			Name: "snapshot-left-behind", Class: "a member is deregistered, and nothing reports that it has the snapshot",
 			Edits:    []Edit{{"internal/deregistration/deregister.go", "held), slices.ContainsFunc(l.snapshots, stays):", "held):"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
 			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
 		},

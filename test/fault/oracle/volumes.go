@@ -230,7 +230,7 @@ func unplaced(e Evidence, h *history) []Violation {
 		states := around(h.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])], s.At)
 		here := func(root claimAt) bool { return placedIn(root) == e.IDs[s.Cluster] }
 		if n := len(states); n > 0 && !e.undone(states[n-1].time, s.At) && !slices.ContainsFunc(states, here) {
-			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was made in %s while its root was placed in %q", leaf.Name, s.Cluster, placedIn(states[n-1]))})
+			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was created in %s while its root was placed in %q", leaf.Name, s.Cluster, placedIn(states[n-1]))})
 		}
 	}
 	return found

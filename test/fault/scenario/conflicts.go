@@ -43,7 +43,7 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "side-by-side", About: "one claim's disk takes for ever: another's is made meanwhile",
+			Name: "side-by-side", About: "one claim's disk is never created: another's is created meanwhile",
 			Act:     do((*World).sideBySide),
 			Settled: func(ctx context.Context, w *World) error { return errors.Join(w.upAndBound(ctx), w.running(ctx, slow)) },
 			Restore: do((*World).provision),
@@ -78,7 +78,7 @@ func conflicts() []Scenario {
 			Restore: do((*World).destroyLost),
 		},
 		{
-			Name: "one-pod", About: "a claim and its Pod are made, access mode ReadWriteOncePod",
+			Name: "one-pod", About: "a claim and its Pod are created, with access mode ReadWriteOncePod",
 			Act: func(ctx context.Context, w *World) error {
 				err := w.createClaim(ctx, data, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
 					c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}

@@ -23,12 +23,12 @@ const (
 func lifecycle() []Scenario {
 	return []Scenario{
 		{
-			Name: "create", About: "a claim and its Pod are made; the member's class waits for a consumer", Core: true,
+			Name: "create", About: "a claim and its Pod are created; the member's class waits for a consumer", Core: true,
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassDelete) },
 			Settled: do((*World).upAndBound),
 		},
 		{
-			Name: "create-immediate", About: "a claim and its Pod are made; the member's class binds at once",
+			Name: "create-immediate", About: "a claim and its Pod are created; the member's class binds at once",
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassImmediate) },
 			Settled: do((*World).upAndBound),
 		},

@@ -25,7 +25,7 @@ func promises() []Scenario {
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "promise-create", About: "a promised claim and its Pod are made", Core: true,
+			Name: "promise-create", About: "a promised claim and its Pod are created", Core: true,
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassPromise) },
 			Settled: do((*World).promiseKept),
 		},
@@ -35,12 +35,12 @@ func promises() []Scenario {
 			Settled: do((*World).promiseKept),
 		},
 		{
-			Name: "promise-unused", About: "a promised claim is made, and deleted without a Pod",
+			Name: "promise-unused", About: "a promised claim is created, and deleted without a Pod",
 			Act:     do((*World).promiseUnused),
 			Settled: do((*World).promiseGone),
 		},
 		{
-			Name: "promise-two", About: "Pods of a promised claim land in both members: one waits, and fails when the disk is made in the other",
+			Name: "promise-two", About: "Pods of a promised claim are bound in both members: one waits, and fails when the disk is created in the other",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
 			Act:     do((*World).promiseTwo),
 			Settled: do((*World).promiseOnce),
@@ -61,7 +61,7 @@ func promises() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "promise-move", About: "before the disk is made the Pod is deleted, and the claim used by one in the other member",
+			Name: "promise-move", About: "before the disk is created, the Pod is deleted, and one in the other member uses the claim",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
 			Act:     do((*World).promiseMove),
 			Settled: do((*World).promiseMoved),

@@ -24,7 +24,7 @@ const (
 // reflected are classes that the second member publishes in the host.
 func reflected() []Scenario {
 	return []Scenario{{
-		Name: "reflect", About: "classes of a member are published; one is made anew with another policy, one goes",
+		Name: "reflect", About: "classes of a member are published; one is re-created with another policy, one is deleted",
 		Setup: func(ctx context.Context, w *World) error {
 			return patch(ctx, w.Host, registration(),
 				`{"spec":{"storage":{"reflect":{"enabled":true,"selector":{"matchLabels":{"fault":"reflect"}}}}}}`)

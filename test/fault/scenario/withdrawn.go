@@ -23,7 +23,7 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "withdraw-late", About: "Pod and claim are deleted while the provisioner has made the disk and not said so",
+			Name: "withdraw-late", About: "Pod and claim are deleted after the provisioner has created the disk, but before it responds",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).withdrawnEntirely),
@@ -42,7 +42,7 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "move", About: "while the disk is being made the Pod is deleted, and the claim given to one in the other member",
+			Name: "move", About: "while the disk is created, the Pod is deleted, and one in the other member uses the claim",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
 			Act:   do((*World).move),
 			Settled: func(ctx context.Context, w *World) error {
