@@ -59,7 +59,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 	}, SpecTimeout(settle))
 
 	DescribeTable("keeps the manager off every other class", func(ctx SpecContext, change func(client.Object)) {
-		Expect(manager.Create(ctx, reflected(change))).To(MatchError(ContainSubstring("may make only")))
+		Expect(manager.Create(ctx, reflected(change))).To(MatchError(ContainSubstring("may create only")))
 		own := made(ctx, change)
 		Expect(changed(ctx, manager, false, own, annotate("a", "b"))).To(MatchError(ContainSubstring("may")))
 		Expect(manager.Delete(ctx, own)).To(MatchError(ContainSubstring("may change only")))
@@ -72,7 +72,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 
 	It("prevents the manager from taking over or releasing a class", func(ctx SpecContext) {
 		Expect(changed(ctx, manager, false, made(ctx, label(offeredBy, "")), label(offeredBy, "true"))).To(MatchError(ContainSubstring("may change only")))
-		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may make only")))
+		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may create only")))
 	}, SpecTimeout(settle))
 
 	It("allows admins everything", func(ctx SpecContext) {

@@ -162,7 +162,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				for _, namespace := range namespaces {
 					err := connect(user, namespace, subresource)
 					Expect(err).To(Satisfy(apierrors.IsForbidden), "%s as %s in %s", subresource, user, namespace)
-					Expect(err).To(MatchError(ContainSubstring("Xylem's account reaches")))
+					Expect(err).To(MatchError(ContainSubstring("Xylem's account may reach Pods only")))
 				}
 			}
 			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "it limits others")
@@ -203,12 +203,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			foreigner := pod(namespace)
 			foreigner.Name = unique("foreign")
 			Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
-			Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
+			Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
 		}
 		foreigner := pod(foreign)
 		foreigner.Name = unique("foreign")
 		Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
-		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
+		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
 	}, SpecTimeout(settle))
 
 	It("let the account create stamped objects in its namespaces", func(ctx SpecContext) {
@@ -340,7 +340,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		const day = 24 * time.Hour
 		Expect(ask(self, day, nil)).To(Succeed())
 		Expect(ask(self, 7*day, nil)).To(Succeed())
-		denied := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring("tokens of its own alone, for a week at most")))
+		denied := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring("only its own tokens, valid for a week at most")))
 		Expect(ask(other, day, nil)).To(denied)
 		Expect(ask(self, 7*day+time.Second, nil)).To(denied)
 		Expect(ask(self, day, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"})).To(denied)
@@ -454,7 +454,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				if tc.ours {
 					Expect(err).NotTo(HaveOccurred(), "%T in %s", tc.object, tc.object.GetNamespace())
 				} else {
-					Expect(err).To(MatchError(ContainSubstring("what carries its stamp")))
+					Expect(err).To(MatchError(ContainSubstring("objects with its stamp")))
 				}
 			}
 		}
@@ -473,7 +473,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		} {
 			Expect(changed(ctx, memberAdmin, false, kept.DeepCopy(), theirs("small"))).To(Succeed())
 			Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &kept)).To(Succeed())
-			Expect(changed(ctx, account, false, &kept, theirs(""))).To(MatchError(ContainSubstring("no other label or annotation")))
+			Expect(changed(ctx, account, false, &kept, theirs(""))).To(MatchError(ContainSubstring("no other labels or annotations")))
 		}
 		for name, ours := range map[string]bool{made: true, handed: false, foreign: false, "kube-system": false, v1alpha1.DefaultNamespace: false} {
 			var ns corev1.Namespace

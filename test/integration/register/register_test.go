@@ -320,7 +320,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
 		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to cluster`)))
 		_, _, err = plugin(ctx, "register", "another", "--member-kubeconfig", admin(one))
-		Expect(err).To(MatchError(ContainSubstring(`is registered already, as "cluster38"`)))
+		Expect(err).To(MatchError(ContainSubstring(`is already registered as "cluster38"`)))
 		Expect(xylems(ctx)).To(Equal(before))
 
 		By("rotating the token, and repairing what somebody took away")
