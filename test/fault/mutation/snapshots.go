@@ -31,10 +31,10 @@ func ofSnapshotModel() []Mutation {
 		{
 			Name: "snapshot-any-handle", Class: "I8: whichever snapshot a leaf content names by its handle is destroyed",
 			Edits:  []Edit{{"internal/mirror/snapshot/names.go", "	return r.Handle == \"\" || handle == r.Handle ||", "	return true || handle == r.Handle ||"}},
-			Caught: []string{"I8: a stranger's data are destroyed"},
+			Caught: []string{"I8: a stranger's data is destroyed"},
 		},
 		{
-			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nobody is told",
+			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing is reported",
 			Edits:  []Edit{{snapshotTable, "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced}", "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced, not(hosted)}"}},
 			Caught: []string{"is not deleted"},
 		},

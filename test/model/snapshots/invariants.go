@@ -98,9 +98,9 @@ func (m *Model) destroyed(w world, n int) []string {
 	case host.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete:
 		found = append(found, "I2: data is destroyed although the host retains it")
 	case mirrorsnapshot.Abandoned(host):
-		found = append(found, "I2: data are destroyed that were abandoned")
+		found = append(found, "I2: abandoned data is destroyed")
 	case mirrorsnapshot.HandleOf(c) == strangers:
-		found = append(found, "I8: a stranger's data are destroyed")
+		found = append(found, "I8: a stranger's data is destroyed")
 	}
 	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
 		found = append(found, fmt.Sprintf("I2: data is destroyed although the member retains it (%q)", policy))
