@@ -42,6 +42,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
@@ -102,7 +103,7 @@ func (w *wiring) add() error {
 	registrations := &clusterregistration.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
-		ReportGone: rootpvc.ReportClusterGone,
+		ReportGone: reporting.ClusterGone,
 	}
 	fleet := w.fleet(registrations.Admit)
 	registrations.Fleet = fleet

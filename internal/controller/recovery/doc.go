@@ -10,7 +10,7 @@
 // ProvisioningFailed. A Pod that is unschedulable only because its other claim is still
 // being provisioned counts against none. The condition's transition time is the timer, so
 // that a restart loses nothing. Of changing messages, a few are written at once, then one
-// every ten seconds for each claim (rootpvc/pace.go), since a member may send a new one
+// every ten seconds for each claim (rootpvc/reporting), since a member may send a new one
 // each time. A slow driver's answer (DeadlineExceeded, Canceled, Aborted: the call may go
 // on) is no evidence, nor is a provisioner that reports nothing.
 //

@@ -87,17 +87,17 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
-	if unmade && s.Unrequested() && r.pace.wait(o.Root.UID, o.Root.ResourceVersion) {
+	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
 		return nil // its write to the claim and Xylem's would conflict
 	}
 	// A claim that recovery reassigned has waited before.
 	if unmade && !reassigned(o.Root) {
 		turn := r.Gate.Enter(r.ClusterID, o.Root)
 		if turn.Report {
-			r.eventHeldBack(o.Root, turn)
+			r.reports.EventHeldBack(o.Root, turn)
 		}
 		if !turn.Come {
-			return r.reportProblem(ctx, o, nil) // the gate enqueues it
+			return r.reports.Problem(ctx, o, nil) // the gate enqueues it
 		}
 	}
 	begun := r.Clock.Now()
@@ -111,7 +111,7 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 }
 
 func (r *reconciler) unselect(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
-	r.eventProblem(o.Root, problem)
+	r.reports.EventProblem(o.Root, problem)
 	return r.annotate(ctx, o.Root, func(annotations map[string]string) { delete(annotations, route.AnnSelectedNode) })
 }
 
@@ -148,7 +148,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	}
 	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
-		return r.setPlaced(ctx, o.Root, nil)
+		return r.reports.SetPlaced(ctx, o.Root, nil)
 	}
 	return r.notCreated(ctx, o, leaf, err)
 }
@@ -157,7 +157,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 // in the cache is either ours, just created, or somebody else's.
 func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
-		return r.refusedByMember(ctx, o.Root, "create", err)
+		return r.reports.RefusedByMember(ctx, o.Root, "create", err)
 	}
 	var there corev1.PersistentVolumeClaim
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
@@ -168,7 +168,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *core
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
-	if err := r.setPlaced(ctx, o.Root, problem); err != nil {
+	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
 	return problem // no watch reports changes of the conflicting claim, so retry at a limited rate
@@ -202,9 +202,9 @@ func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
 	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
-		return r.refusedByMember(ctx, o.Root, "grow", err)
+		return r.reports.RefusedByMember(ctx, o.Root, "grow", err)
 	}
-	r.eventGrown(o.Root, to)
+	r.reports.EventGrown(o.Root, to)
 	return nil
 }
 
@@ -255,22 +255,9 @@ func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 		return err
 	}
 	if o.Reports(r.Member) {
-		if err := r.setPlaced(ctx, o.Root, nil); err != nil {
+		if err := r.reports.SetPlaced(ctx, o.Root, nil); err != nil {
 			return err
 		}
 	}
 	return r.Root.Patch(ctx, actor, o.Observed.Promise, hostpv.WithoutMember(o.Observed.Promise))
-}
-
-// refusedByMember reports why the member's API server rejects a claim (a quota, an admission
-// policy), and retries at a limited rate.
-func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
-	problem := guarded.RefusedByMember(r.Registration, doing, "the claim", err)
-	if problem == nil {
-		return err
-	}
-	if failed := r.setPlaced(ctx, root, problem); failed != nil {
-		return failed
-	}
-	return err
 }

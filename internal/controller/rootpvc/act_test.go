@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -83,9 +84,9 @@ func TestPlacementIsLive(t *testing.T) {
 				Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
 			live := &reads{claim: root.DeepCopy()}
 			tc.change(live)
-			r := &reconciler{Link: &member.Link{
+			r := newReconciler(&member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
-			}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
+			}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
 			if err := r.act(t.Context(), observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
@@ -112,9 +113,9 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	r := &reconciler{Link: &member.Link{
+	r := newReconciler(&member.Link{
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
-	}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
+	}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
@@ -126,12 +127,12 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 // Kubernetes' PV controller writes to a claim at the same time as Xylem, as soon as its node is
 // selected. One of the two writes would be rejected.
 func TestPlacementComesAfterTheRequest(t *testing.T) {
-	r := &reconciler{pace: newPace(), Options: Options{Gate: backlog.New(clock.RealClock{})}, Link: &member.Link{
+	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-	}}
+	}, Options{Gate: backlog.New(clock.RealClock{})})
 	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
-	if place(fresh) || r.pace.owes(fresh.Root.UID) != answer {
+	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
 		t.Error("placed before the volume was asked for")
 	}
 	if !place(fresh) {

@@ -23,7 +23,7 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
 		return err
 	}
-	r.eventAdopted(o.Root, o.Observed.Leaf.Name)
+	r.reports.EventAdopted(o.Root, o.Observed.Leaf.Name)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
@@ -234,9 +235,9 @@ func (w world) reconciler() *reconciler {
 	if w.namespace != nil {
 		leaf.add(w.namespace)
 	}
-	return &reconciler{Options: Options{Book: account.NewBook(), NominatedNode: true}, Link: &member.Link{
+	return newReconciler(&member.Link{
 		Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return w.restores }, Rules: w.rules,
-	}}
+	}, Options{Book: account.NewBook(), NominatedNode: true})
 }
 
 func addAll[T client.Object](s *store, objects []T) {
@@ -382,7 +383,7 @@ func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
 			}
 		}
 		for i := range w.roots {
-			if rootClaimChanged(w.roots[i], after.roots[i]) {
+			if triggers.RootClaimChanged(w.roots[i], after.roots[i]) {
 				t.Fatalf("world %d: a root claim counts as changed", n)
 			}
 		}

@@ -57,9 +57,9 @@ func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
 		}
 	}
 	if err := r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host)); err != nil {
-		return r.refusedByMember(ctx, o.Root, "modify", err)
+		return r.reports.RefusedByMember(ctx, o.Root, "modify", err)
 	}
-	r.eventModified(o.Root, name)
+	r.reports.EventModified(o.Root, name)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (r *reconciler) attributesClass(ctx context.Context, o observe.Claim, drive
 	if err != nil || problem == nil {
 		return name, err
 	}
-	if err := r.reportProblem(ctx, o, problem); err != nil {
+	if err := r.reports.Problem(ctx, o, problem); err != nil {
 		return "", err
 	}
 	return "", problem

@@ -63,7 +63,7 @@ func TestLookUpAttributesClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
-			r := &reconciler{Link: &member.Link{Member: here, Rules: rules, HostLive: tc.host, Live: tc.member}}
+			r := newReconciler(&member.Link{Member: here, Rules: rules, HostLive: tc.host, Live: tc.member}, Options{})
 			got, problem, err := r.lookUpAttributesClass(t.Context(), "gold", disk)
 			if !errors.Is(err, tc.err) || err == nil && tc.err != nil {
 				t.Fatalf("error is %v, want %v", err, tc.err)

@@ -3,22 +3,14 @@ package rootpvc
 import (
 	"context"
 
-	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	volumehelpers "k8s.io/component-helpers/storage/volume"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -26,7 +18,7 @@ import (
 const (
 	// Name of the controller.
 	Name  = "root_pvc"
-	actor = guarded.Actor("root-pvc")
+	actor = reporting.Actor
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
@@ -37,7 +29,7 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	pace *pace
+	reports *reporting.Reporter
 }
 
 // Options of the controller in all members.
@@ -65,50 +57,12 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{link, o, newPace()}
-	return link.Controller(Name, workers, r,
-		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged)),
-		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
-		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
-		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
-		link.RootSource(&storagev1.StorageClass{}, r.waiting),
-		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
-		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
-		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
-		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
-		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
-		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
-		link.Snapshots.Changes(r.restores),
-		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
-		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
-		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
-		r.Book.FoundSource(r.rivals),
-		r.Gate.Source(r.ClusterID, r.Registration),
-	)
+	r := newReconciler(link, o)
+	return link.Controller(Name, workers, r, triggers.Sources(link, r.observer, o.Book, o.Gate)...)
 }
 
-// rootClaimChanged is Concerns for root claims: metadata, spec, conditions, and whether the PV
-// controller has requested the volume.
-func rootClaimChanged(before, after client.Object) bool {
-	was, known := before.(*corev1.PersistentVolumeClaim)
-	is, ok := after.(*corev1.PersistentVolumeClaim)
-	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
-		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
-}
-
-// placing is Urgent for the two steps that place a claim: the PV controller requests its
-// volume, and Xylem records the member.
-var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
-	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
-})
-
-// promising is Urgent for promises without a disk, because Pods wait for each step.
-func promising(_ context.Context, _, after client.Object) bool {
-	pv, ok := after.(*corev1.PersistentVolume)
-	return ok && hostpv.IsUnfulfilled(pv)
+func newReconciler(link *member.Link, o Options) *reconciler {
+	return &reconciler{link, o, reporting.New(link)}
 }
 
 // Reconcile takes the next step for one claim.
@@ -124,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, plan); err != nil || o.Root == nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: r.pace.owes(o.Root.UID)}, nil
+	return reconcile.Result{RequeueAfter: r.reports.Owes(o.Root.UID)}, nil
 }
 
 func (r *reconciler) observer() observe.ClaimObserver {

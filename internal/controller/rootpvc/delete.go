@@ -34,7 +34,7 @@ func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Clai
 		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {
 			return err
 		}
-		return r.reportProblem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
+		return r.reports.Problem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
 			"an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
 			o.Origin.Root, r.Registration, r.Registration)})
 	}
@@ -66,7 +66,7 @@ func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 		return err
 	}
 	if o.Root != nil {
-		r.eventWithdrawn(o.Root)
+		r.reports.EventWithdrawn(o.Root)
 	}
 	return nil
 }
@@ -187,8 +187,8 @@ func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.Persi
 			"Check that PersistentVolume: its label %s has to be %q. To give the volume up and keep its data, annotate it %s=true",
 		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
 	if o.Root == nil {
-		r.eventProblem(by, problem)
+		r.reports.EventProblem(by, problem)
 		return nil
 	}
-	return r.reportProblem(ctx, o, problem)
+	return r.reports.Problem(ctx, o, problem)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -63,10 +64,29 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	})
 	told := &statuses{}
 	nothing := empty{reader: reads{}}
-	return &reconciler{pace: newPace(), Options: Options{Gate: gate}, Link: &member.Link{
+	return newReconciler(&member.Link{
 		Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: events.NewFakeRecorder(10),
 		Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
-	}}, told, clock, q
+	}, Options{Gate: gate}), told, clock, q
+}
+
+// host is one whose statuses can be written.
+type host struct {
+	client.Client
+	statuses *statuses
+}
+
+func (h host) Status() client.SubResourceWriter { return h.statuses }
+
+// statuses counts the writes of statuses.
+type statuses struct {
+	client.SubResourceWriter
+	written int
+}
+
+func (s *statuses) Apply(context.Context, apiruntime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	s.written++
+	return nil
 }
 
 // empty is a cache without objects.

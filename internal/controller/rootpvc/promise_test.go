@@ -251,12 +251,12 @@ func TestTakingBackIsLive(t *testing.T) {
 					t.Fatalf("decision is %s", got)
 				}
 				tc.host.claim = o.Root
-				r := &reconciler{Link: &member.Link{
+				r := newReconciler(&member.Link{
 					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 					MayDestroy: func() error { return nil },
 					Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 					Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-				}}
+				}, Options{})
 				if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
@@ -368,7 +368,7 @@ func TestNeededIsLive(t *testing.T) {
 		"a mirrored claim":              {seen(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{Link: &member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}}
+			r := newReconciler(&member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}, Options{})
 			if got, err := r.needed(t.Context(), tc.seen); err != nil || got != tc.want {
 				t.Errorf("needed is %t, %v, want %t", got, err, tc.want)
 			}

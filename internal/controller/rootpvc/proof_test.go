@@ -83,13 +83,13 @@ func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told 
 	if o.Observed.Restored {
 		restores.Member = now.Time
 	}
-	return &reconciler{pace: newPace(), Link: &member.Link{
+	return newReconciler(&member.Link{
 		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
 		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return restores },
 		MayDestroy: func() error { return nil },
 		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-	}}, hostLive, leafLive, told
+	}, Options{}), hostLive, leafLive, told
 }
 
 func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volumes, *pv) }

@@ -132,9 +132,9 @@ func (s scene) reconciler() *reconciler {
 	if s.leafVolume != nil {
 		leaf.add(s.leafVolume)
 	}
-	return &reconciler{pace: newPace(), Options: Options{Book: account.NewBook()}, Link: &member.Link{
+	return newReconciler(&member.Link{
 		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores }, Rules: s.rules,
-	}}
+	}, Options{Book: account.NewBook()})
 }
 
 // decision is what a plan comes to.

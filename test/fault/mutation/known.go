@@ -4,7 +4,7 @@ package mutation
 const (
 	rootPVAct      = "internal/controller/rootpv/act.go"
 	rootPVCDelete  = "internal/controller/rootpvc/delete.go"
-	rootPVCReport  = "internal/controller/rootpvc/report.go"
+	rootPVCReport  = "internal/controller/rootpvc/reporting/reporter.go"
 	rootPVCAct     = "internal/controller/rootpvc/act.go"
 	rootPodNext    = "internal/controller/rootpod/lifecycle/next.go"
 	rootPodAct     = "internal/controller/rootpod/act.go"
@@ -108,7 +108,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "waits-in-worker", Class: "waiting inside one worker holds up every other claim",
 			Edits: []Edit{
 				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
-				{rootPVCAct, "	if err == nil {\n		return r.setPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.setPlaced(ctx, o.Root, nil)\n		}\n	}"},
+				{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.reports.SetPlaced(ctx, o.Root, nil)\n		}\n	}"},
 			},
 			Scenario: "side-by-side", Caught: []string{"I6"},
 		},
@@ -130,7 +130,7 @@ func others() []Mutation {
 	return []Mutation{
 		{
 			Name: "bound-at-once", Class: "the host claim is Bound while the remote disk has failed",
-			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.setPlaced(ctx, o.Root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
+			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
 			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
 		},
 		{

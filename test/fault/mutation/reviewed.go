@@ -51,7 +51,7 @@ func reviewed() []Mutation {
 			Name: "speaks-to-nobody", Class: "a leaf claim without a root makes root_pvc panic while destruction is suspended",
 			Edits: []Edit{
 				{rootPVCDelete, "		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {", "		if !errors.Is(err, guarded.ErrSuspended) {"},
-				{rootPVCReport, "	case o.Root != nil:\n		r.eventProblem(o.Root, problem)", "	case problem != nil && len(o.Root.Name) >= 0:\n		r.eventProblem(o.Root, problem)"},
+				{rootPVCReport, "	case o.Root != nil:\n		r.EventProblem(o.Root, problem)", "	case problem != nil && len(o.Root.Name) >= 0:\n		r.EventProblem(o.Root, problem)"},
 			},
 			Scenario: "create", Fault: "restore-host@host/create/persistentvolumes/volume#1", Caught: []string{"I6"},
 		},

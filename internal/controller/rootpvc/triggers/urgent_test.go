@@ -1,4 +1,4 @@
-package rootpvc
+package triggers
 
 import (
 	"testing"

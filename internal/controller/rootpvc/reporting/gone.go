@@ -1,4 +1,4 @@
-package rootpvc
+package reporting
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// ReportClusterGone sets the Placed condition of a claim whose volume stays in a member that
+// ClusterGone sets the Placed condition of a claim whose volume stays in a member that
 // is being deregistered. The member's root_pvc has ended then, or cannot reach it. When the
 // cluster is registered again, its root_pvc owns the condition and removes it.
-func ReportClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
+func ClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
 	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
 		"member %q, which has the claim's volume, was deregistered: the data stay there. To use them, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)}, now)
 	if shown == nil {
 		return nil
 	}
-	return host.ApplyStatus(ctx, actor, claim, shown)
+	return host.ApplyStatus(ctx, Actor, claim, shown)
 }

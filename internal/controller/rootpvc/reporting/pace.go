@@ -1,4 +1,4 @@
-package rootpvc
+package reporting
 
 import (
 	"sync"
@@ -17,10 +17,10 @@ const (
 	paceRefill = 10 * time.Second
 	// paced is for how many claims it is counted.
 	paced = 4096
-	// answer is how long the host's PV controller is given to ask for a volume, after
+	// Answer is how long the host's PV controller is given to ask for a volume, after
 	// the scheduler has chosen the node. It does so within milliseconds, and later where
 	// it met with a conflict, of which it would tell the user as a Warning.
-	answer = time.Second
+	Answer = time.Second
 )
 
 // pace limits, for each root, the rate of reports that a member causes, and the time to wait
@@ -36,20 +36,20 @@ func newPace() *pace {
 	return &pace{roots: lru.New(paced), waited: lru.New(paced), owed: map[types.UID]time.Duration{}}
 }
 
-// wait returns true the first time that a root is seen with this resourceVersion. owes then
+// Wait returns true the first time that a root is seen with this resourceVersion. Owes then
 // returns the remaining time.
-func (p *pace) wait(root types.UID, version string) bool {
+func (p *pace) Wait(root types.UID, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before, known := p.waited.Get(root); known && before == version {
 		return false
 	}
 	p.waited.Add(root, version)
-	p.owed[root] = answer
+	p.owed[root] = Answer
 	return true
 }
 
-// spend returns false if the limit is reached. owes then returns when to retry.
+// spend returns false if the limit is reached. Owes then returns when to retry.
 func (p *pace) spend(root types.UID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,9 +66,9 @@ func (p *pace) spend(root types.UID, now time.Time) bool {
 	return false
 }
 
-// owes returns the time until the next report about a root, or 0. It returns each time only
+// Owes returns the time until the next report about a root, or 0. It returns each time only
 // once.
-func (p *pace) owes(root types.UID) time.Duration {
+func (p *pace) Owes(root types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	after := p.owed[root]

@@ -1,4 +1,4 @@
-package rootpvc
+package reporting
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -36,17 +38,19 @@ func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 	return nil
 }
 
+var member38 = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+
 // A member that keeps changing its message about a claim causes no more writes than its share,
 // and its last message is reported nevertheless.
 func TestWordsArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
-	r := &reconciler{pace: newPace(), Link: &member.Link{
-		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{statuses: told}, here.Registration, guarded.HostOnly{}),
-	}}
-	root := seen().Root
+	r := New(&member.Link{
+		Member: member38, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{statuses: told}, member38.Registration, guarded.HostOnly{}),
+	})
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid"}}
 	say := func(reason, words string) {
-		if err := r.setPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
+		if err := r.SetPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,8 +60,8 @@ func TestWordsArePaced(t *testing.T) {
 	if told.written != paceBurst {
 		t.Errorf("%d writes, want %d", told.written, paceBurst)
 	}
-	after := r.pace.owes(root.UID)
-	if after == 0 || r.pace.owes(root.UID) != 0 {
+	after := r.Owes(root.UID)
+	if after == 0 || r.Owes(root.UID) != 0 {
 		t.Fatalf("looked at again after %s", after)
 	}
 	clock.Step(after)

@@ -1,0 +1,52 @@
+package reporting
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// EventProblem reports a problem of a claim on an object.
+func (r *Reporter) EventProblem(on client.Object, problem *mirror.Refusal) {
+	r.link.Recorder.Eventf(on, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
+}
+
+// EventWithdrawn reports that the claim was withdrawn from this member.
+func (r *Reporter) EventWithdrawn(root *corev1.PersistentVolumeClaim) {
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Withdraw",
+		"withdrawn from member %q before a volume was bound there", r.link.Registration)
+}
+
+// EventGrown reports that the member is to expand the volume.
+func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "requested member %q to expand the volume to %s", r.link.Registration, to.String())
+}
+
+// EventModified reports a change of the volume's attributes. class is the member's name of the class, empty where the change is canceled.
+func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
+	if class == "" {
+		r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
+			"asked member %q to cancel the change of the volume's attributes", r.link.Registration)
+		return
+	}
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
+		"asked member %q to give the volume the attributes of its VolumeAttributesClass %q", r.link.Registration, class)
+}
+
+// EventAdopted reports that the claim has the volume of an earlier one.
+func (r *Reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
+		"the claim now has volume %q in member %q, which an earlier claim of its name had", volume, r.link.Registration)
+}
+
+// EventHeldBack reports that the host binds volumes more slowly than claims come.
+func (r *Reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
+		"not placed in member %q yet: Xylem places claims as fast as the host's PV controller binds volumes. It has %s to bind; claims that wait for this member: %d",
+		r.link.Registration, text.Count(turn.Volumes, "volume"), turn.Claims)
+}

@@ -1,0 +1,83 @@
+package reporting
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/volume/observe"
+)
+
+// Actor is the field owner of all that root_pvc writes.
+const Actor = guarded.Actor("root-pvc")
+
+// Reporter reports on the claims of one member.
+type Reporter struct {
+	link *member.Link
+	*pace
+}
+
+// New creates the reporter of a member's link.
+func New(link *member.Link) *Reporter { return &Reporter{link, newPace()} }
+
+// Problem reports a problem to the user: in the claim's condition if this member owns it,
+// or else with an event.
+func (r *Reporter) Problem(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
+	if o.Reports(r.link.Member) {
+		return r.SetPlaced(ctx, o.Root, problem)
+	}
+	if problem != nil {
+		r.emitProblem(o, problem)
+	}
+	return nil
+}
+
+// emitProblem emits the event of a problem on the root or, if it is gone, on a host PV that
+// keeps its leaf claim. If neither exists, the registration's account has the volume.
+func (r *Reporter) emitProblem(o observe.Claim, problem *mirror.Refusal) {
+	switch {
+	case o.Root != nil:
+		r.EventProblem(o.Root, problem)
+	case len(o.Observed.Earlier) > 0:
+		r.EventProblem(&o.Observed.Earlier[0], problem)
+	}
+}
+
+// SetPlaced sets the root's Placed condition if there is a problem, with an event if the
+// problem is new, and removes it otherwise.
+func (r *Reporter) SetPlaced(ctx context.Context, root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) error {
+	if root == nil {
+		return nil
+	}
+	if problem != nil && report.FailsClaim(problem.Reason) {
+		problem = report.TriedOf(root).AfterOthers(problem, r.link.Member)
+	}
+	shown := report.PlacedCondition(root, mirror.Reporter{ClusterID: r.link.ClusterID}, problem, r.link.Clock.Now())
+	if shown == nil {
+		return nil
+	}
+	if problem != nil && report.FailsClaim(problem.Reason) && !r.spend(root.UID, r.link.Clock.Now()) {
+		return nil // reported a little later
+	}
+	if problem != nil {
+		r.EventProblem(root, problem)
+	}
+	return r.link.Root.ApplyStatus(ctx, Actor, root, shown)
+}
+
+// RefusedByMember reports why the member's API server rejects a claim (a quota, an admission
+// policy), and retries at a limited rate.
+func (r *Reporter) RefusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
+	problem := guarded.RefusedByMember(r.link.Registration, doing, "the claim", err)
+	if problem == nil {
+		return err
+	}
+	if failed := r.SetPlaced(ctx, root, problem); failed != nil {
+		return failed
+	}
+	return err
+}

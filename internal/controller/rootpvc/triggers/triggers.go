@@ -1,0 +1,337 @@
+package triggers
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/observe"
+)
+
+// claims enqueues the claims of the host that concern one member.
+type claims struct {
+	*member.Link
+	observer func() observe.ClaimObserver
+}
+
+// Sources are the events that root_pvc reacts to in a member.
+func Sources(link *member.Link, observer func() observe.ClaimObserver, book *account.Book, gate *backlog.Gate) []source.Source {
+	r := &claims{link, observer}
+	return []source.Source{
+		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, RootClaimChanged)),
+		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
+		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
+		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
+		link.RootSource(&storagev1.StorageClass{}, r.waiting),
+		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
+		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
+		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
+		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
+		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
+		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
+		link.Snapshots.Changes(r.restores),
+		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
+		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
+		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+		book.FoundSource(r.rivals),
+		gate.Source(r.ClusterID, r.Registration),
+	}
+}
+
+// RootClaimChanged is Concerns for root claims: metadata, spec, conditions, and whether the PV
+// controller has requested the volume.
+func RootClaimChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolumeClaim)
+	is, ok := after.(*corev1.PersistentVolumeClaim)
+	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
+		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
+}
+
+// placing is Urgent for the two steps that place a claim: the PV controller requests its
+// volume, and Xylem records the member.
+var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
+	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
+})
+
+// promising is Urgent for promises without a disk, because Pods wait for each step.
+func promising(_ context.Context, _, after client.Object) bool {
+	pv, ok := after.(*corev1.PersistentVolume)
+	return ok && hostpv.IsUnfulfilled(pv)
+}
+
+// chosen reports whether a claim names the member, with its selected node or its placement.
+func chosen(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
+	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
+}
+
+// ofHostVolume enqueues the claim that a host PV is for.
+func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+}
+
+// ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or should
+// have, the volume that the leaf claim names.
+func (r *claims) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := append(r.WithSiblings(ctx, obj), r.clones(ctx, client.ObjectKeyFromObject(obj))...)
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
+		requests = append(requests, r.ofLeaf(ctx, claim.Spec.VolumeName)...)
+	}
+	return requests
+}
+
+// ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and the roots of host
+// PVs that represent it.
+func (r *claims) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	return append(r.withClones(ctx, ofHostVolume(ctx, obj)), r.ofLeaf(ctx, obj.GetName())...)
+}
+
+// ofLeaf returns requests for the roots of the host PVs that represent a leaf PV.
+func (r *claims) ofLeaf(ctx context.Context, name string) []reconcile.Request {
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
+	imports, importsErr := index.ImportsOf(ctx, r.Host, r.ClusterID, name)
+	if err := errors.Join(err, importsErr); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
+		return nil
+	}
+	hosts = slices.Concat(hosts, imports)
+	var requests []reconcile.Request
+	for i := range hosts {
+		requests = append(requests, ofHostVolume(ctx, &hosts[i])...)
+	}
+	return requests
+}
+
+// waiting enqueues the claims that wait for an object here, because a created or deleted class
+// may unblock them.
+func (r *claims) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.each(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
+		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || hostpv.NamesPromise(claim.Spec.VolumeName))
+	})
+}
+
+// rivals enqueues the claims that request a volume by name, because another member may have
+// found, or lost, an orphan of that name.
+func (r *claims) rivals(ctx context.Context, registration string) []reconcile.Request {
+	if registration == r.Registration {
+		return nil
+	}
+	return r.each(ctx, metav1.NamespaceAll, r.asks)
+}
+
+// asks reports whether a claim requests an existing volume that it does not have yet and may
+// find here.
+func (r *claims) asks(claim *corev1.PersistentVolumeClaim) bool {
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && (placed == "" || placed == r.ClusterID)
+}
+
+// inNamespace enqueues the claims of a namespace of the member.
+func (r *claims) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
+}
+
+// inRootNamespace enqueues the claims of a host namespace that request a volume by name. The
+// namespace's tenant determines whether they may have it.
+func (r *claims) inRootNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.each(ctx, namespace.GetName(), r.asks)
+}
+
+// each returns requests for the claims of a namespace, or of all, that concern this member
+// and that wanted accepts.
+func (r *claims) each(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
+	var requests []reconcile.Request
+	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
+		}
+	}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a member")
+	}
+	return requests
+}
+
+// ofWarning enqueues the claim that a provisioner in the member could not satisfy, while it is
+// not bound there.
+func (r *claims) ofWarning(ctx context.Context, obj client.Object) []reconcile.Request {
+	event, ok := obj.(*corev1.Event)
+	if !ok || !report.SaysProvisioningFailed(event) {
+		return nil
+	}
+	return r.unboundLeaf(ctx, types.NamespacedName{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name})
+}
+
+// ofLeafPod enqueues the claims that a leaf Pod waits for.
+func (r *claims) ofLeafPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range podspec.ClaimNames(pod) {
+		requests = append(requests, r.unboundLeaf(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name})...)
+	}
+	return requests
+}
+
+// unboundLeaf returns a request for one of Xylem's claims in the member that is not bound.
+func (r *claims) unboundLeaf(ctx context.Context, key types.NamespacedName) []reconcile.Request {
+	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claim that something in the member is about", "leaf", key)
+	}
+	if leaf == nil || leaf.Spec.VolumeName != "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// ofPod enqueues the claims of a Pod that are bound to promises.
+func (r *claims) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != r.NodeName && pod.Status.NominatedNodeName != r.NodeName {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range podspec.ClaimNames(pod) {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", key)
+		}
+		if claim != nil && hostpv.NamesPromise(claim.Spec.VolumeName) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+// ofRootClaim enqueues a claim, and the promises that a Pod uses in addition. The Pod is bound
+// here because this member was selected for the claim.
+func (r *claims) ofRootClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := append(member.SameKey(ctx, obj), r.ofSource(ctx, obj)...)
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || !r.observer().SelectedHere(claim) {
+		return requests
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", client.ObjectKeyFromObject(claim))
+	}
+	for i := range pods {
+		requests = append(requests, r.ofPod(ctx, &pods[i])...)
+	}
+	return requests
+}
+
+// ofEnd enqueues a deleted claim if this member has a leaf claim of its name.
+func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
+	key := client.ObjectKeyFromObject(root)
+	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a claim that is gone", "root", key)
+	}
+	if leaf == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// ofRootVolume enqueues the claim that a host PV is for: of promises that this member
+// does not have, only if a Pod of it is here.
+func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
+	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		if leaf, asks := hostpv.ImportOfIn(pv, r.ClusterID); asks { // a second PV for the volume changes the report
+			return append(requests, r.ofLeaf(ctx, leaf)...)
+		}
+	}
+	if obj.GetLabels()[v1alpha1.LabelClusterID] == r.ClusterID || len(requests) == 0 {
+		return requests
+	}
+	pods, err := r.observer().PodsHere(ctx, requests[0].NamespacedName)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise")
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return requests
+}
+
+// withClones enqueues claims, and those that are to be created from them.
+func (r *claims) withClones(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
+	for _, request := range requests {
+		requests = append(requests, r.clones(ctx, request.NamespacedName)...)
+	}
+	return requests
+}
+
+// clones enqueues the claims that are to be created from a claim, by its name.
+func (r *claims) clones(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
+	found, err := index.ClaimsFrom(ctx, r.Host, claim.Namespace, datasource.ClaimKey(claim.Name))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that are to be created from a claim", "root", claim)
+	}
+	requests := make([]reconcile.Request, 0, len(found))
+	for i := range found {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&found[i])})
+	}
+	return requests
+}
+
+// ofSnapshot enqueues the claims that are to be created from a VolumeSnapshot, or from that of a
+// content, by its name in either cluster.
+func (r *claims) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
+	claims, err := index.RestoresOf(ctx, r.Host, index.SnapshotNamed(obj))
+	return route.RequestsFor[corev1.PersistentVolumeClaim](ctx, claims, err, nil)
+}
+
+// restores enqueues the claims that are to be created from a snapshot: whether the member's snapshots
+// can be read has changed.
+func (r *claims) restores(ctx context.Context, _ string) []reconcile.Request {
+	return r.each(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
+		source, has := datasource.Of(claim)
+		return has && source.IsSnapshot() && (claim.Spec.VolumeName == "" || hostpv.NamesPromise(claim.Spec.VolumeName))
+	})
+}
+
+// ofSource enqueues what depends on where a root claim is: the claims that are to be created from
+// it, and, if it has a data source itself, the others of its Pods, which wait until it is known
+// whether that is here.
+func (r *claims) ofSource(ctx context.Context, root client.Object) []reconcile.Request {
+	requests := r.clones(ctx, client.ObjectKeyFromObject(root))
+	if claim, ok := root.(*corev1.PersistentVolumeClaim); ok && datasource.Has(claim) && claim.Spec.VolumeName == "" {
+		requests = append(requests, r.SharingPods(ctx, claim)...)
+	}
+	return requests
+}
