@@ -2,18 +2,16 @@ package rootpvc
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
@@ -77,36 +75,20 @@ func (r *reconciler) attributesClass(ctx context.Context, o observe.Claim, drive
 	return "", problem
 }
 
+// lookUpAttributesClass reads the classes of both clusters. A driver is that of the claim's volume.
 func (r *reconciler) lookUpAttributesClass(ctx context.Context, name, driver string) (string, *mirror.Refusal, error) {
-	host, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(name))
-	if err != nil {
+	asked := placement.AttributesClass{Name: name, Driver: driver}
+	var err error
+	if asked.Host, err = index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(name)); err != nil {
 		return "", nil, err
 	}
-	if host != nil && host.DriverName != v1alpha1.ProvisionerName {
-		return "", refusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
-			name, host.DriverName, v1alpha1.ProvisionerName), nil
-	}
-	mapped, rule := r.Place().AttributesClassFor(name, host)
-	class, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.Live, index.Named(mapped))
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", refusal(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
-			r.Registration, mapped, rule), nil
-	case err != nil:
+	mapped, _ := r.Place().AttributesClassFor(name, asked.Host)
+	asked.Class, err = index.Find[storagev1.VolumeAttributesClass](ctx, r.Live, index.Named(mapped))
+	if asked.Forbidden = apierrors.IsForbidden(err); err != nil && !asked.Forbidden {
 		return "", nil, err
-	case class == nil:
-		return "", refusal(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
-			mapped, r.Registration, rule, r.Registration), nil
-	case driver != class.DriverName:
-		return "", refusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
-			mapped, r.Registration, rule, sanitize.Plain(class.DriverName, wordsLimit), sanitize.Plain(driver, wordsLimit), r.Registration), nil
+	}
+	if refusal := r.Place().RefuseAttributesClass(asked); refusal != nil {
+		return "", refusal, nil
 	}
 	return mapped, nil, nil
-}
-
-// wordsLimit is the maximum length, in bytes, of a name that a member chose.
-const wordsLimit = 253
-
-func refusal(reason, format string, args ...any) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

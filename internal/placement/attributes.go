@@ -1,0 +1,43 @@
+package placement
+
+import (
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// driverLimit is the maximum length, in bytes, of a driver's name, which a member chose.
+const driverLimit = 253
+
+// AttributesClass is a VolumeAttributesClass that a claim names, and what both clusters have of it.
+type AttributesClass struct {
+	// Name of the host's class, and the driver of the claim's volume in the member.
+	Name, Driver string
+	// Host is the host's class, and Class the member's for it; nil if there is none.
+	Host, Class *storagev1.VolumeAttributesClass
+	// Forbidden: Xylem may not read the member's class.
+	Forbidden bool
+}
+
+// RefuseAttributesClass reports why the claim's volume cannot have the attributes of the member's
+// class; nil if it can.
+func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
+	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
+	switch {
+	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
+		return refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
+			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
+	case a.Forbidden:
+		return refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
+			m.Registration, mapped, rule)
+	case a.Class == nil:
+		return refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+			mapped, m.Registration, rule, m.Registration)
+	case a.Driver != a.Class.DriverName:
+		return refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, driverLimit), sanitize.Plain(a.Driver, driverLimit), m.Registration)
+	}
+	return nil
+}
