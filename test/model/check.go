@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Bounds of a check.
@@ -32,12 +34,18 @@ type Bounds struct {
 	Imports bool
 	// Promises: the host's class makes promises, and a Pod is there.
 	Promises bool
+	// Members: a second member is modelled as the first is, and the scheduler may choose either.
+	Members bool
 }
 
 // Model is what all worlds of a check have in common.
 type Model struct {
 	bounds  Bounds
 	objects *objects
+	// self is the member whose leaf objects a world's memberState has; other is the other one.
+	self, other mirror.Member
+	// second is the same model with these two exchanged; nil if the other member is not modelled.
+	second  *Model
 	indexes map[indexed]client.IndexerFunc
 
 	mu    sync.Mutex
@@ -55,7 +63,10 @@ func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits || m.bo
 
 // New makes a model without worlds.
 func New(ctx context.Context, bounds Bounds) (*Model, error) {
-	m := &Model{bounds: bounds, objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
+	m := &Model{bounds: bounds, objects: newObjects(), self: here, other: there, indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
+	if bounds.Members {
+		m.second = &Model{bounds: bounds, objects: m.objects, self: there, other: here, indexes: m.indexes, taken: map[stepKey]*outcome{}}
+	}
 	return m, m.setup(ctx)
 }
 
@@ -182,6 +193,9 @@ func (m *Model) take(ctx context.Context, worlds []world) [][]step {
 			there := m.outcomeOf(m.keyOf(w))
 			there.once.Do(func() { there.taken = m.steps(ctx, w) })
 			all[i] = there.taken
+			if m.second != nil {
+				all[i] = slices.Concat(all[i], m.second.asSecond(ctx, w))
+			}
 			return nil
 		})
 	}
@@ -201,7 +215,7 @@ func (m *Model) outcomeOf(key stepKey) *outcome {
 // marked is a world with the note of which volumes a host PV represents.
 func (m *Model) marked(w world) world {
 	for n := range w.disks {
-		if w.disks[n] && len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 {
+		if w.disks[n] && (len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 || m.second != nil && len(m.second.mirrorsOf(w.hostState, leafNames[n])) > 0) {
 			w.mirrored[n] = true
 		}
 	}
@@ -228,7 +242,7 @@ func (s *search) expand(at int, steps []step) {
 	var told []string
 	writers := map[target]string{}
 	for _, step := range steps {
-		for _, violation := range append(m.misled(w, step), step.violations...) {
+		for _, violation := range slices.Concat(m.misled(w, step), step.violations) {
 			s.find(at, fmt.Sprintf("%s: %s%s", step.controller, violation, w.lagging), step.wrote.String())
 		}
 		told = append(told, step.told...)
@@ -240,7 +254,10 @@ func (s *search) expand(at int, steps []step) {
 		}
 		writers[step.wrote.target] = step.controller
 		to := w
-		to.state = step.to
+		to.hostState, to.memberState = step.to.hostState, step.to.memberState
+		if step.second {
+			to.memberState, to.second = w.memberState, step.to.memberState
+		}
 		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote.String()), true, step.request})
 		s.result.Steps++
 		s.result.ByController[step.controller]++
@@ -264,7 +281,11 @@ func (s *search) ended(at int, told []string) {
 	if m.unused(w, claimUIDs[:]...) == "" {
 		return // a leaf claim cannot be made for want of a UID
 	}
-	for _, what := range m.unsettled(w) {
+	unsettled := m.unsettled(w)
+	if m.second != nil {
+		unsettled = append(unsettled, m.second.unsettled(w.exchanged())...)
+	}
+	for _, what := range unsettled {
 		if strings.HasPrefix(what, "I1") || len(told) == 0 {
 			s.find(at, what+"; nothing moves, and no reason is reported (I6)", "")
 		}

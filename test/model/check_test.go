@@ -17,6 +17,7 @@ var (
 	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
 	adopted     = flag.Uint("adopted", 2, "the same, of the check of volumes that the member had before")
 	imported    = flag.Uint("imported", 2, "the same, of the check that begins with an admin's PV for such a volume")
+	spread      = flag.Uint("spread", 1, "the same, of the check of two members")
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
 
@@ -100,6 +101,19 @@ func TestPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	report(t, begun, s)
+}
+
+// TestMembers has a second member, which a claim may go to as well.
+func TestMembers(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true})
+	s.cycles()
+	report(t, begun, s)
+	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv"} {
+		if s.result.ByController[step+ofSecond] == 0 {
+			t.Errorf("%s%s took no step", step, ofSecond)
+		}
+	}
 }
 
 // TestClones has a second claim that is created from the first, which may be re-created.

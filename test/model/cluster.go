@@ -33,6 +33,8 @@ type side int
 const (
 	hostSide side = iota
 	memberSide
+	// secondSide is where the second member writes, if it is modelled.
+	secondSide
 )
 
 // contents are the objects of a cluster in a state.
@@ -107,7 +109,7 @@ func (c contents) objects(like client.Object) []client.Object {
 		}
 		return []client.Object{leafNamespace()}
 	case *coordinationv1.Lease:
-		return []client.Object{record()}
+		return []client.Object{record(c.model.self)}
 	case *v1alpha1.ClusterRegistration:
 		return []client.Object{registration()}
 	}

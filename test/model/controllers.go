@@ -95,6 +95,8 @@ type step struct {
 	told       []string
 	// again: the controller requeues the request, or has not finished.
 	again bool
+	// second: to is as the second member sees it.
+	second bool
 }
 
 // stepKey has all inputs of the steps in a world.
@@ -128,7 +130,9 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	for n, i := range seen.hostState.pvs {
 		if i != 0 {
 			at(rootpv.Name, hostNames[n])
-			at(hostvolume.Name, hostNames[n])
+			if m.self.ClusterID == here.ClusterID { // it runs once
+				at(hostvolume.Name, hostNames[n])
+			}
 		}
 	}
 	for n, i := range seen.memberState.pvs {
@@ -192,7 +196,7 @@ func recovered(do func() error) (err error) {
 
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
-	link := newLink(w, r, cached, live)
+	link := m.newLink(w, r, cached, live)
 	if err := addTo(link, name, cached, live); err != nil {
 		panic(err)
 	}
@@ -200,13 +204,13 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 }
 
 // newLink creates a link to the member in a world.
-func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
+func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	g := guard{w.state}
 	return &member.Link{
-		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
+		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
 		Recorder: r, Clock: r.clock, Snapshots: member.NewSnapshots(), HostSnapshots: route.NewOptional(), // neither is served
-		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
-		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
+		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
+		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
 		MayDestroy: g.MayDestroy,
 		Restores:   func() fencing.Restores { return restoresOf(w.state) },
 		Unrestored: func(context.Context) error { return nil },

@@ -69,8 +69,12 @@ func (ms *moves) users(c int) {
 			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
 		})
 	}
-	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName && !m.clones(c) {
+	selected := root.Annotations[volumehelpers.AnnSelectedNode]
+	if root.Spec.VolumeName == "" && selected == here.NodeName && !m.clones(c) {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
+	}
+	if root.Spec.VolumeName == "" && selected == there.NodeName && m.second != nil {
+		ms.add("the scheduler selects a node of the first member", func(to *world) { m.selectNode(to, c, here.NodeName) })
 	}
 }
 

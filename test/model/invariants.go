@@ -28,7 +28,7 @@ func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
 func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	var found []*corev1.PersistentVolume
 	for _, i := range s.pvs {
-		if pv := m.objects.pv(i); pv != nil && hostpv.RecordsLeaf(pv, here.ClusterID, leaf) {
+		if pv := m.objects.pv(i); pv != nil && hostpv.RecordsLeaf(pv, m.self.ClusterID, leaf) {
 			found = append(found, pv)
 		}
 	}
@@ -75,7 +75,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 	if was == nil {
 		origin, _ := mirror.OriginIn(here.HostID, is)
 		root := m.rootOf(w, origin.UID)
-		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
+		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
 			return []string{"I3: a leaf claim is created for a claim that is not placed here"}
 		}
 		return nil
@@ -209,7 +209,7 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	if root == nil {
 		return nil // the PV controller releases it
 	}
-	if root.Annotations[v1alpha1.AnnotationPlacedIn] == there.ClusterID {
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == m.other.ClusterID {
 		return []string{"I3: mirrored although the claim is placed elsewhere"}
 	}
 	if found := m.otherData(w, root, made); found != nil {
@@ -229,6 +229,9 @@ func (m *Model) misled(w world, s step) []string {
 	if !slices.Contains(s.told, v1alpha1.ReasonSurplusVolume) || w.lagging != none {
 		return nil
 	}
+	if s.second {
+		w = w.exchanged()
+	}
 	leaf := m.leafNamed(w, s.name)
 	if leaf == nil {
 		return nil
@@ -240,11 +243,21 @@ func (m *Model) misled(w world, s step) []string {
 	return nil
 }
 
-// shared reports whether a target is a promise without a disk. Of that, the member's labels are
-// root_pvc's, the record of the disk is leaf_pv's, and its end root_pv's: a disk that is finished
-// when no Pod wants it any more is recorded, or stays as an orphan, and the resourceVersion
-// decides.
+// shared reports whether two controllers may write to a target, as the resourceVersion decides.
+//
+// A claim is one that a restored host has forgotten to be placed: the member that has its leaf
+// claim, and the one that the scheduler selects now, both place it, and the first has it.
+//
+// A promise is one without a disk. Of that, the member's labels are root_pvc's, the record of the
+// disk is leaf_pv's, and its end root_pv's: a disk that is finished when no Pod wants it any more is
+// recorded, or stays as an orphan.
 func (m *Model) shared(w world, t target) bool {
+	if t.side == hostSide && m.second != nil && w.hostRestored && slices.ContainsFunc(w.roots[:], func(i id) bool {
+		root := m.objects.claim(i)
+		return root != nil && root.Name == t.name && root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
+	}) {
+		return true
+	}
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
 		pv := m.objects.pv(i)
 		return pv != nil && pv.Name == t.name && hostpv.IsUnfulfilled(pv)
@@ -263,7 +276,7 @@ func (m *Model) unsettled(w world) []string {
 	for n, there := range w.disks {
 		leaf := m.objects.pv(w.memberState.pvs[n])
 		switch {
-		case there && leaf == nil && !w.theirs:
+		case there && leaf == nil && w.second.pvs[n] == 0 && !w.theirs:
 			found = append(found, "I1: a disk without a PV")
 		case leaf != nil && leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && m.inUse(w, leaf):
 			found = append(found, "the leaf PV of a host PV that is in use is at Delete")
@@ -292,7 +305,7 @@ func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 }
 
 func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { //nolint:gocyclo // a table
-	if isThere(pv) {
+	if m.isThere(pv) {
 		return nil
 	}
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
@@ -339,16 +352,16 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		}
 		return []string{"a claim is Pending"}
 	case elsewhereNames[c]:
-		return unsettledElsewhere(root, current)
+		return m.unsettledElsewhere(root, current)
 	}
 	host := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], root.Spec.VolumeName)])
-	if isThere(host) {
-		return unsettledElsewhere(root, current)
+	if m.isThere(host) {
+		return m.unsettledElsewhere(root, current)
 	}
 	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {
 		pod := m.objects.pod(w.pod)
 		switch {
-		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == here.NodeName:
+		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
 			return []string{"a Pod waits for the disk of its promise"}
 		case claim != nil:
 			return []string{"a leaf claim stays of a promise that no Pod wants"}
@@ -373,7 +386,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		return nil
 	}
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
-		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
+		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
 		return []string{"a bound claim has no whole volume in the member"}
 	}
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
@@ -385,11 +398,11 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 
 // unsettledElsewhere says the same of a claim that has a volume in the other member, and perhaps a
 // leaf claim here.
-func unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
+func (m *Model) unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
 	switch {
 	case leaf:
 		return []string{"a leaf claim stays whose claim has a volume elsewhere"}
-	case root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID:
+	case root.Annotations[v1alpha1.AnnotationPlacedIn] == m.self.ClusterID:
 		return []string{"a claim is placed here that has a volume elsewhere"}
 	}
 	return nil

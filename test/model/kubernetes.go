@@ -39,27 +39,22 @@ func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
 	for c := range claimNames {
 		ms.bindClaim(hostSide, c)
-		ms.bindClaim(memberSide, c)
+		ms.schedule(c)
+		ms.source(c)
+		if m.second == nil {
+			ms.otherMember(c)
+		}
 	}
 	for n := range w.hostState.pvs {
 		ms.syncVolume(hostSide, n)
 		ms.endThere(n)
 	}
-	for n := range w.memberState.pvs {
-		ms.syncVolume(memberSide, n)
-		ms.reclaim(n)
-	}
-	ms.finish()
-	for c := range claimNames {
-		ms.provision(c)
-		ms.schedule(c)
-		ms.source(c)
-		ms.otherMember(c)
-	}
+	ms.finish(hostSide)
 	ms.promise()
 	ms.runPod()
-	for c := range claimNames {
-		ms.resize(c)
+	ms.inMember()
+	if m.second != nil {
+		ms.inSecond()
 	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(to *world) { to.suspended = neither })
@@ -68,6 +63,20 @@ func (m *Model) kubernetes(w world) []move {
 		ms.add("the cache catches up", func(to *world) { to.follow() })
 	}
 	return ms.made
+}
+
+// inMember are the moves of the member's controllers.
+func (ms *moves) inMember() {
+	for c := range claimNames {
+		ms.bindClaim(memberSide, c)
+		ms.provision(c)
+		ms.resize(c)
+	}
+	for n := range ms.from.memberState.pvs {
+		ms.syncVolume(memberSide, n)
+		ms.reclaim(n)
+	}
+	ms.finish(memberSide)
 }
 
 // claimsAt and pvsAt are where a side's objects are in a world.
@@ -85,7 +94,7 @@ func pvsAt(w *world, s side) []id {
 	return w.memberState.pvs[:]
 }
 
-func (s side) String() string { return [...]string{"host", "member"}[s] }
+func (s side) String() string { return [...]string{"host", "member", "second member"}[s] }
 
 // bindClaim is what the PV controller does with the claim (kubernetes/pkg/controller/volume/
 // persistentvolume: syncClaim): its next write.
@@ -264,32 +273,30 @@ func (ms *moves) runPod() {
 		ms.add("host: the Pod goes", func(to *world) { to.pod = 0 })
 	case pod.Spec.NodeName == "" && root != nil && root.DeletionTimestamp == nil && root.Status.Phase == corev1.ClaimBound:
 		ms.add("host: the scheduler binds the Pod to the member's node", func(to *world) {
-			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Spec.NodeName = here.NodeName })
+			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Spec.NodeName = m.self.NodeName })
 		})
 	}
 }
 
 // finish takes Kubernetes' own finalizers off what is deleted.
-func (ms *moves) finish() {
+func (ms *moves) finish(s side) {
 	m := ms.model
-	for _, s := range []side{hostSide, memberSide} {
-		for c, i := range claimsAt(&ms.from, s) {
-			if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil {
-				ms.add(s.String()+": the claim goes", func(to *world) { claimsAt(to, s)[c] = 0 })
-			}
+	for c, i := range claimsAt(&ms.from, s) {
+		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil {
+			ms.add(s.String()+": the claim goes", func(to *world) { claimsAt(to, s)[c] = 0 })
 		}
-		for n, i := range pvsAt(&ms.from, s) {
-			pv := m.objects.pv(i)
-			if pv == nil || pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound || !controllerutil.ContainsFinalizer(pv, pvProtection) {
-				continue
-			}
-			ms.add(s.String()+": nothing protects the PV any more", func(to *world) {
-				without := pv.DeepCopy()
-				controllerutil.RemoveFinalizer(without, pvProtection)
-				pvsAt(to, s)[n] = m.left(without)
-				to.theirs = to.theirs || s == memberSide
-			})
+	}
+	for n, i := range pvsAt(&ms.from, s) {
+		pv := m.objects.pv(i)
+		if pv == nil || pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound || !controllerutil.ContainsFinalizer(pv, pvProtection) {
+			continue
 		}
+		ms.add(s.String()+": nothing protects the PV any more", func(to *world) {
+			without := pv.DeepCopy()
+			controllerutil.RemoveFinalizer(without, pvProtection)
+			pvsAt(to, s)[n] = m.left(without)
+			to.theirs = to.theirs || s == memberSide
+		})
 	}
 }
 
@@ -340,6 +347,9 @@ func (ms *moves) schedule(c int) {
 	}
 	if !m.waits(c) {
 		ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, c, here.NodeName) })
+		if m.second != nil {
+			ms.add("host: the scheduler selects the second member's node", func(to *world) { m.selectNode(to, c, there.NodeName) })
+		}
 	}
 	for n, i := range ms.from.hostState.pvs {
 		pv := m.objects.pv(i)
@@ -411,13 +421,16 @@ func (m *Model) fulfillThere(to *world, n int) {
 }
 
 // isThere reports whether a PV of the host is the other member's.
-func isThere(pv *corev1.PersistentVolume) bool {
-	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == there.ClusterID
+func (m *Model) isThere(pv *corev1.PersistentVolume) bool {
+	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == m.other.ClusterID
 }
 
 // endThere is what the other member does with a promise whose claim is gone.
 func (ms *moves) endThere(n int) {
-	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+	if ms.model.second != nil {
+		return // it has controllers of its own
+	}
+	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); ms.model.isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		ms.add("the other member destroys the disk of the promise", func(to *world) { to.hostState.pvs[n] = 0 })
 	}
 }

@@ -227,8 +227,8 @@ func registration() *v1alpha1.ClusterRegistration {
 }
 
 // record is what the host's manager keeps of the member. The model does not look at it.
-func record() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(here.ClusterID), UID: "record",
+func record(of mirror.Member) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(of.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
 }
 

@@ -42,7 +42,7 @@ func (m *Model) newWakes(ctx context.Context) (*wakes, error) {
 	cached := func(s side) reader {
 		return reader{contents: contents{m, s, func() state { return k.now }}, watched: k}
 	}
-	link := newLink(world{}, &run{clock: &stopped{}}, cached, cached)
+	link := m.newLink(world{}, &run{clock: &stopped{}}, cached, cached)
 	link.Router = route.New(cached(hostSide))
 	if err := link.Router.Setup(ctx); err != nil {
 		return nil, err

@@ -66,6 +66,7 @@ type memberState struct {
 type state struct {
 	hostState
 	memberState
+	second                       memberState // what another modelled member has
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
 	hostPolicy, leafPolicy       policy // of the classes
@@ -186,7 +187,7 @@ func (m *Model) referred(w world) map[string]bool {
 			found[string(ref.UID)] = true
 		}
 	}
-	for _, s := range []state{w.state, w.stale, {hostState: w.hostBackup, memberState: w.memberBackup}} {
+	for _, s := range []state{w.state, w.stale, {hostState: w.hostBackup, memberState: w.memberBackup}, {memberState: w.second}} {
 		for _, i := range append(s.roots[:], s.claims[:]...) {
 			if claim := m.objects.claim(i); claim != nil {
 				note(claim, nil)
@@ -272,6 +273,16 @@ func (m *Model) describe(w world) string {
 	for _, i := range w.memberState.pvs {
 		if pv := m.objects.pv(i); pv != nil {
 			parts = append(parts, "leaf PV "+volumeWords(pv))
+		}
+	}
+	for _, i := range w.second.claims {
+		if claim := m.objects.claim(i); claim != nil {
+			parts = append(parts, "second member's leaf claim "+claimWords(claim))
+		}
+	}
+	for _, i := range w.second.pvs {
+		if pv := m.objects.pv(i); pv != nil {
+			parts = append(parts, "second member's leaf PV "+volumeWords(pv))
 		}
 	}
 	if pod := m.objects.pod(w.pod); pod != nil {

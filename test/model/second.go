@@ -1,0 +1,51 @@
+package model
+
+import (
+	"context"
+	"slices"
+)
+
+// ofSecond is after the names of the second member's controllers.
+const ofSecond = " of the second member"
+
+// exchanged is a world as the second member sees it, with its own objects as the member's. A
+// restore, and a lagging cache of leaf objects, are the first member's.
+func (w world) exchanged() world {
+	w.memberState, w.second = w.second, w.memberState
+	w.memberRestored = false
+	if w.suspended == theMember {
+		w.suspended = neither
+	}
+	if w.lagging == leafClaims || w.lagging == leafVolumes {
+		w.follow()
+	}
+	w.stale.memberState, w.stale.second = w.stale.second, w.stale.memberState
+	return w
+}
+
+// asSecond are the steps of the second member's controllers in a world.
+func (m *Model) asSecond(ctx context.Context, w world) []step {
+	seen := w.exchanged()
+	there := m.outcomeOf(m.keyOf(seen))
+	there.once.Do(func() { there.taken = m.steps(ctx, seen) })
+	taken := slices.Clone(there.taken)
+	for i := range taken {
+		taken[i].controller += ofSecond
+		taken[i].second = true
+		if taken[i].wrote != (written{}) && taken[i].wrote.side == memberSide {
+			taken[i].wrote.side = secondSide
+		}
+	}
+	return taken
+}
+
+// inSecond are the moves of the second member's controllers.
+func (ms *moves) inSecond() {
+	seen := &moves{model: ms.model.second, from: ms.from.exchanged()}
+	seen.inMember()
+	for _, move := range seen.made {
+		ms.add("second "+move.name, func(to *world) {
+			to.second, to.disks, to.mirrored, to.theirs = move.to.memberState, move.to.disks, move.to.mirrored, move.to.theirs
+		})
+	}
+}
