@@ -47,15 +47,6 @@ type Model struct {
 	// second is the same model with these two exchanged; nil if the other member is not modelled.
 	second  *Model
 	indexes map[indexed]client.IndexerFunc
-
-	mu    sync.Mutex
-	taken map[stepKey]*outcome
-}
-
-// outcome is the steps that are taken in all worlds which look the same to the controllers.
-type outcome struct {
-	once  sync.Once
-	taken []step
 }
 
 // waits reports whether no node is ever selected for a claim.
@@ -63,9 +54,9 @@ func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits || m.bo
 
 // New makes a model without worlds.
 func New(ctx context.Context, bounds Bounds) (*Model, error) {
-	m := &Model{bounds: bounds, objects: newObjects(), self: here, other: there, indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
+	m := &Model{bounds: bounds, objects: newObjects(), self: here, other: there, indexes: map[indexed]client.IndexerFunc{}}
 	if bounds.Members {
-		m.second = &Model{bounds: bounds, objects: m.objects, self: there, other: here, indexes: m.indexes, taken: map[stepKey]*outcome{}}
+		m.second = &Model{bounds: bounds, objects: m.objects, self: there, other: here, indexes: m.indexes}
 	}
 	return m, m.setup(ctx)
 }
@@ -112,7 +103,10 @@ type search struct {
 	next   [][]edge  // the moves of Kubernetes and of Xylem from each
 	upset  [][]upset // the disruptions from each
 	steps  [][]step  // of Xylem in each
-	result Result
+	// taken are the steps in all worlds which look the same to the controllers; for the second
+	// member's, takenBySecond.
+	taken, takenBySecond map[stepKey][]step
+	result               Result
 }
 
 // edge is a move to a world that will be made in the end.
@@ -128,26 +122,73 @@ type upset struct {
 	name string
 }
 
-// Check visits all worlds within the bounds.
-func (m *Model) Check(ctx context.Context) Result {
-	s := m.search(ctx)
-	s.cycles()
-	return s.result
+// Check visits all worlds within the bounds. What the classes say never changes, so that worlds
+// of different classes have nothing in common: each is a search of its own, which every look
+// gets when it has visited its worlds.
+func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
+	all := make([]Result, 0, len(m.classes()))
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, classes := range m.classes() {
+		group.Go(func() error {
+			s := m.search(ctx, classes)
+			for _, look := range looks {
+				if err := look(ctx, s); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, s.result)
+			return nil
+		})
+	}
+	err := group.Wait()
+	return sum(all), err
 }
 
-func (m *Model) search(ctx context.Context) *search {
-	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}, Races: map[string]int{}}}
-	for _, mode := range m.modes() {
-		s.begin(mode)
-	}
-	for done := 0; done < len(s.worlds); {
-		level := s.worlds[done:]
-		for i, steps := range m.take(ctx, level) {
-			s.expand(done+i, steps)
+// sum of the results of searches that have no world in common.
+func sum(all []Result) Result {
+	total := newResult()
+	for _, r := range all {
+		total.Worlds, total.Moves, total.Steps = total.Worlds+r.Worlds, total.Moves+r.Moves, total.Steps+r.Steps
+		total.Reconciles, total.Ends, total.Events = total.Reconciles+r.Reconciles, total.Ends+r.Ends, total.Events+r.Events
+		for controller, steps := range r.ByController {
+			total.ByController[controller] += steps
 		}
-		done += len(level)
+		for why, worlds := range r.Races {
+			total.Races[why] += worlds
+		}
+		for history, ends := range r.Histories {
+			total.Histories[history] = max(total.Histories[history], ends)
+		}
+		for what, found := range r.Findings {
+			if known := total.Findings[what]; known != nil {
+				known.Worlds += found.Worlds
+				if len(known.Trace) > len(found.Trace) {
+					known.Trace = found.Trace
+				}
+				continue
+			}
+			total.Findings[what] = found
+		}
 	}
-	s.result.Worlds, s.result.Reconciles = len(s.worlds), len(m.taken)
+	return total
+}
+
+func newResult() Result {
+	return Result{Findings: map[string]*Finding{}, ByController: map[string]int{}, Races: map[string]int{}, Histories: map[string]int{}}
+}
+
+// search visits all worlds with some classes.
+func (m *Model) search(ctx context.Context, classes state) *search {
+	s := &search{model: m, ids: map[world]int{}, taken: map[stepKey][]step{}, takenBySecond: map[stepKey][]step{}, result: newResult()}
+	s.begin(classes)
+	for at := 0; at < len(s.worlds); at++ {
+		s.expand(at, s.take(ctx, s.worlds[at]))
+	}
+	s.result.Worlds, s.result.Reconciles = len(s.worlds), len(s.taken)+len(s.takenBySecond)
 	return s
 }
 
@@ -158,58 +199,57 @@ func (m *Model) modes() []mode {
 	return []mode{mirrors}
 }
 
-// begin with a claim, for each of the policies that classes may have.
-func (s *search) begin(mode mode) {
-	m := s.model
-	for _, host := range []policy{destroy, retain} {
-		for _, leaf := range []policy{destroy, retain} {
-			w := world{budget: m.bounds.Disruptions, state: state{hostPolicy: host, leafPolicy: leaf, mode: mode}}
-			if mode != mirrors {
-				w.pod = m.objects.keep(newPod(podUIDs[0]))
+// classes are the policies that both classes may have, and the modes of the host's.
+func (m *Model) classes() []state {
+	var all []state
+	for _, mode := range m.modes() {
+		for _, host := range []policy{destroy, retain} {
+			for _, leaf := range []policy{destroy, retain} {
+				all = append(all, state{hostPolicy: host, leafPolicy: leaf, mode: mode})
 			}
-			if m.bounds.Adopts {
-				w.memberState.pvs[own], w.disks[own] = m.objects.keep(hadBefore(leaf.reclaim())), true
-			}
-			for c := range m.bounds.Names {
-				w.roots[c] = m.objects.keep(m.newRoot(c, rootUIDs[c]))
-			}
-			if m.bounds.Imports {
-				s.beginImports(w)
-				continue
-			}
-			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
 		}
 	}
-}
-
-// take runs the controllers in each of some worlds, unless they have been in one that looks
-// the same to them, and returns their steps.
-func (m *Model) take(ctx context.Context, worlds []world) [][]step {
-	all := make([][]step, len(worlds))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, w := range worlds {
-		group.Go(func() error {
-			there := m.outcomeOf(m.keyOf(w))
-			there.once.Do(func() { there.taken = m.steps(ctx, w) })
-			all[i] = there.taken
-			if m.second != nil {
-				all[i] = slices.Concat(all[i], m.second.asSecond(ctx, w))
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // nothing fails
 	return all
 }
 
-func (m *Model) outcomeOf(key stepKey) *outcome {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.taken[key] == nil {
-		m.taken[key] = &outcome{}
+// begin with a claim.
+func (s *search) begin(classes state) {
+	m := s.model
+	w := world{budget: m.bounds.Disruptions, state: classes}
+	if w.mode != mirrors {
+		w.pod = m.objects.keep(newPod(podUIDs[0]))
 	}
-	return m.taken[key]
+	if m.bounds.Adopts {
+		w.memberState.pvs[own], w.disks[own] = m.objects.keep(hadBefore(w.leafPolicy.reclaim())), true
+	}
+	for c := range m.bounds.Names {
+		w.roots[c] = m.objects.keep(m.newRoot(c, rootUIDs[c]))
+	}
+	if m.bounds.Imports {
+		s.beginImports(w)
+		return
+	}
+	s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", w.hostPolicy.reclaim(), w.leafPolicy.reclaim()))
+}
+
+// take runs the controllers in a world, unless they have been in one that looks the same to
+// them, and returns their steps.
+func (s *search) take(ctx context.Context, w world) []step {
+	steps := s.model.taken(ctx, w, s.taken)
+	if s.model.second == nil {
+		return steps
+	}
+	return slices.Concat(steps, asSecond(s.model.second.taken(ctx, w.exchanged(), s.takenBySecond)))
+}
+
+func (m *Model) taken(ctx context.Context, w world, known map[stepKey][]step) []step {
+	key := m.keyOf(w)
+	steps, ok := known[key]
+	if !ok {
+		steps = m.steps(ctx, w)
+		known[key] = steps
+	}
+	return steps
 }
 
 // marked is a world with the note of which volumes a host PV represents.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"flag"
 	"maps"
 	"testing"
@@ -21,22 +22,21 @@ var (
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
 
-// searched visits all worlds within some bounds.
-func searched(t *testing.T, bounds Bounds) *search {
+// check visits all worlds within some bounds, and reports how much was visited, and what was
+// found.
+func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) error) Result {
 	t.Helper()
+	begun := time.Now()
 	ctrl.SetLogger(logr.Discard())
 	m, err := New(t.Context(), bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.search(t.Context())
-}
-
-// report how much was visited since a check began, and what was found.
-func report(t *testing.T, begun time.Time, s *search) {
-	t.Helper()
-	r := s.result
-	t.Logf("%+v, %s: %s", s.model.bounds, time.Since(begun).Round(time.Millisecond), r)
+	r, err := m.Check(t.Context(), looks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v, %s: %s", bounds, time.Since(begun).Round(time.Millisecond), r)
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
@@ -49,68 +49,46 @@ func report(t *testing.T, begun time.Time, s *search) {
 	if r.Ends == 0 {
 		t.Error("something moves in every world")
 	}
+	return r
 }
 
 func TestCheck(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*disruptions), Names: 1})
-	s.cycles()
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*disruptions), Names: 1}, cycles)
 }
 
 // TestTwoNames has a second claim, of another name, which may get the volume of the first.
 func TestTwoNames(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true})
-	s.cycles()
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true}, cycles)
 }
 
 // TestWakeups asks who enqueues each step.
 func TestWakeups(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true})
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d moves were told to the controllers", s.result.Events)
-	report(t, begun, s)
+	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true}, wakeups)
+	t.Logf("%d moves were told to the controllers", r.Events)
 }
 
 // TestConfluence asks whether all orders of the same moves come to the same end.
 func TestConfluence(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1})
-	s.confluence()
-	maps.DeleteFunc(s.result.Histories, func(_ string, ends int) bool { return ends == 1 })
-	if diff := cmp.Diff(histories, s.result.Histories); diff != "" {
+	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1}, confluence)
+	maps.DeleteFunc(r.Histories, func(_ string, ends int) bool { return ends == 1 })
+	if diff := cmp.Diff(histories, r.Histories); diff != "" {
 		t.Errorf("0 worlds: other ends of a history (-want +got):\n%s", diff)
 	}
-	for why, worlds := range s.result.Races {
+	for why, worlds := range r.Races {
 		t.Logf("%d worlds have more than one end: %s", worlds, why)
 	}
-	report(t, begun, s)
 }
 
 // TestPromises has a class that makes promises, and a Pod that has its disk made.
 func TestPromises(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true})
-	s.cycles()
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true}, cycles, wakeups)
 }
 
 // TestMembers has a second member, which a claim may go to as well.
 func TestMembers(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true})
-	s.cycles()
-	report(t, begun, s)
+	r := check(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true}, cycles)
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv"} {
-		if s.result.ByController[step+ofSecond] == 0 {
+		if r.ByController[step+ofSecond] == 0 {
 			t.Errorf("%s%s took no step", step, ofSecond)
 		}
 	}
@@ -118,45 +96,21 @@ func TestMembers(t *testing.T) {
 
 // TestClones has a second claim that is created from the first, which may be re-created.
 func TestClones(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true})
-	s.cycles()
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true}, cycles, wakeups)
 }
 
 // TestAdopting has a volume that the member had before, and admins who create host PVs for it.
 func TestAdopting(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true})
-	s.cycles()
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true}, cycles, wakeups)
 }
 
 // TestImports begins with such a volume, an admin's host PV for it, and a claim for that, which gets
 // no other volume.
 func TestImports(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true})
-	s.cycles()
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true}, cycles, wakeups)
 }
 
 // TestAsking has users who make claims larger, and who ask for earlier volumes by name.
 func TestAsking(t *testing.T) {
-	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true})
-	s.cycles()
-	if err := s.wakeups(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report(t, begun, s)
+	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true}, cycles, wakeups)
 }

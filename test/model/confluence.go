@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,7 @@ type ends map[string]int
 // confluence checks that the final state depends on what happened, and not on the order: from
 // each world, all orders of the moves of Kubernetes and Xylem end alike. races are the allowed
 // differences.
-func (s *search) confluence() {
+func confluence(_ context.Context, s *search) error {
 	t := s.components()
 	of := make([]ends, t.components+1)
 	members := make([][]int, t.components+1)
@@ -48,6 +49,7 @@ func (s *search) confluence() {
 		}
 	}
 	s.histories(func(to int) ends { return of[t.of[to]] })
+	return nil
 }
 
 // diverges records that a world has several ends, if it is one of the last such worlds: each of

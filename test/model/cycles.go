@@ -1,10 +1,13 @@
 package model
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // cycles finds the sets of worlds that are reached from one another without a disruption
 // (Tarjan's strongly connected components) and in which Xylem writes. It would write forever.
-func (s *search) cycles() {
+func cycles(_ context.Context, s *search) error {
 	t := s.components()
 	seen := map[int]bool{}
 	for at, edges := range s.next {
@@ -15,6 +18,7 @@ func (s *search) cycles() {
 			}
 		}
 	}
+	return nil
 }
 
 // left reports whether Xylem may leave a cycle of worlds by a step that is possible repeatedly.

@@ -35,7 +35,7 @@ type lost struct {
 }
 
 // wakeups checks that no step or report is lost for lack of an event.
-func (s *search) wakeups(ctx context.Context) error {
+func wakeups(ctx context.Context, s *search) error {
 	wakes, err := s.model.newWakes(ctx)
 	if err != nil {
 		return err

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // ofSecond is after the names of the second member's controllers.
 const ofSecond = " of the second member"
@@ -23,12 +20,9 @@ func (w world) exchanged() world {
 	return w
 }
 
-// asSecond are the steps of the second member's controllers in a world.
-func (m *Model) asSecond(ctx context.Context, w world) []step {
-	seen := w.exchanged()
-	there := m.outcomeOf(m.keyOf(seen))
-	there.once.Do(func() { there.taken = m.steps(ctx, seen) })
-	taken := slices.Clone(there.taken)
+// asSecond are the steps of the second member's controllers, under names of their own.
+func asSecond(steps []step) []step {
+	taken := slices.Clone(steps)
 	for i := range taken {
 		taken[i].controller += ofSecond
 		taken[i].second = true
