@@ -34,6 +34,9 @@ type Bounds struct {
 	Imports bool
 	// Promises: the host's class makes promises, and a Pod is there.
 	Promises bool
+	// Restores: the member is backed up and restored, and claims and host PVs go. No other
+	// disruption happens.
+	Restores bool
 	// Members: a second member is modelled as the first is, and the scheduler may choose either.
 	Members bool
 }

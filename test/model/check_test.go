@@ -18,6 +18,7 @@ var (
 	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
 	adopted     = flag.Uint("adopted", 2, "the same, of the check of volumes that the member had before")
 	imported    = flag.Uint("imported", 2, "the same, of the check that begins with an admin's PV for such a volume")
+	restores    = flag.Uint("restores", 4, "the same, of the check of restores")
 	spread      = flag.Uint("spread", 1, "the same, of the check of two members")
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
@@ -54,6 +55,12 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 
 func TestCheck(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*disruptions), Names: 1}, cycles)
+}
+
+// TestRestores has more disruptions of fewer kinds: the member and the host both forget what became
+// of a volume.
+func TestRestores(t *testing.T) {
+	check(t, Bounds{Disruptions: uint8(*restores), Names: 1, Restores: true}, cycles)
 }
 
 // TestTwoNames has a second claim, of another name, which may get the volume of the first.

@@ -28,6 +28,10 @@ func (m *Model) disruptions(w world) []move {
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)
 	}
+	if m.bounds.Restores {
+		ms.restores()
+		return ms.made
+	}
 	ms.memberAdmin()
 	ms.adopts()
 	if m.bounds.Imports {
@@ -70,7 +74,7 @@ func (ms *moves) users(c int) {
 		})
 	}
 	selected := root.Annotations[volumehelpers.AnnSelectedNode]
-	if root.Spec.VolumeName == "" && selected == here.NodeName && !m.clones(c) {
+	if root.Spec.VolumeName == "" && selected == here.NodeName && !m.clones(c) && !m.bounds.Restores {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
 	}
 	if root.Spec.VolumeName == "" && selected == there.NodeName && m.second != nil {
@@ -127,22 +131,25 @@ func (ms *moves) hostAdmin(n int) {
 	edit := func(what string, change func(*corev1.PersistentVolume)) {
 		ms.add("an admin "+what, func(to *world) { to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], change) })
 	}
+	if pv.DeletionTimestamp == nil {
+		edit("deletes the host PV", func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
+	}
+	edit("abandons the host PV", func(pv *corev1.PersistentVolume) {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	})
+	if m.bounds.Restores {
+		return
+	}
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimRecycle} {
 		edit(fmt.Sprintf("sets the host PV to %s", policy), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 	}
 	if pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
 		edit("frees the host PV", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 	}
-	if pv.DeletionTimestamp == nil {
-		edit("deletes the host PV", func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
-	}
 	if root := m.rootReferredBy(ms.from, pv); hostpv.IsUnused(pv) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil && !hostpv.Abandoned(pv) &&
 		root != nil && root.Spec.VolumeName == pv.Name && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
 		ms.add("the other member fulfills the promise", func(to *world) { m.fulfillThere(to, n) })
 	}
-	edit("abandons the host PV", func(pv *corev1.PersistentVolume) {
-		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
-	})
 }
 
 func (ms *moves) memberAdmin() {
@@ -177,7 +184,7 @@ func (ms *moves) restores() {
 	if !w.backedUp[memberSide] && w.claims != [names]id{} {
 		ms.add("a backup of the member", func(to *world) { to.memberBackup, to.backedUp[memberSide] = to.memberState, true })
 	}
-	if !w.backedUp[hostSide] && w.roots != [names]id{} {
+	if !w.backedUp[hostSide] && w.roots != [names]id{} && !ms.model.bounds.Restores {
 		ms.add("a backup of the host", func(to *world) { to.hostBackup, to.backedUp[hostSide] = to.hostState, true })
 	}
 	if w.suspended != neither {

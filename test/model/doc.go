@@ -24,6 +24,8 @@
 // at more:
 //
 //   - TestTwoNames: a second claim, of another name, that may get the first one's volume;
+//   - TestRestores: more disruptions of fewer kinds: backups and restores of the member, and claims
+//     and host PVs that go;
 //   - TestAsking: claims that grow, and that ask for an earlier volume by its name;
 //   - TestMembers: a second member, modelled as the first is: the scheduler selects either, a
 //     placement moves, and each may have a volume for one claim;
@@ -52,6 +54,5 @@
 //	N3  two-mirrors                 I3
 //	N4  silent-while-deleted        I6
 //	N5  passes-over-deleted         I6
-//
-// N6 has none: it takes four disruptions, and table tests of package proof show it.
+//	N6  forgets-the-restore         I2: TestRestores, as it takes four disruptions
 package model

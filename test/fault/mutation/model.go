@@ -106,6 +106,15 @@ func modelled() []Mutation {
 			Caught: []string{"I2"},
 		},
 		{
+			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored once its member is restored from before the stamp",
+			Edits: []Edit{
+				{volumeObserved, "len(s.Earlier) > 0 || s.Restored)", "len(s.Earlier) > 0)"},
+				{rootPVCDelete, "	if r.LastRestores().Predates(o.Leaf) {", "	if o.Leaf == nil {"},
+				{"internal/proof/evidence.go", " || e.None.restored", ""},
+			},
+			Check: "TestRestores", Caught: []string{"I2"},
+		},
+		{
 			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim gets its phase: its volume is not mirrored",
 			Edits: []Edit{{"internal/controller/leafpv/controller.go", "ofClaim, route.Concerning(route.LeafClaimChanged)", "ofClaim, route.Concerning(route.ClaimChanged)"}},
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
