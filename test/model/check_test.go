@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"maps"
+	"os"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -17,11 +19,17 @@ var (
 	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
 	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
 	adopted     = flag.Uint("adopted", 2, "the same, of the check of volumes that the member had before")
-	imported    = flag.Uint("imported", 2, "the same, of the check that begins with an admin's PV for such a volume")
+	imported    = flag.Uint("imported", 1, "the same, of the check that begins with an admin's PV for such a volume")
 	restores    = flag.Uint("restores", 4, "the same, of the check of restores")
-	spread      = flag.Uint("spread", 1, "the same, of the check of two members")
+	spread      = flag.Uint("spread", 2, "the same, of the check of two members")
 	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
+
+// TestMain has the garbage collector run less often: what is visited stays, and little is garbage.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(300)
+	os.Exit(m.Run())
+}
 
 // check visits all worlds within some bounds, and reports how much was visited, and what was
 // found.
