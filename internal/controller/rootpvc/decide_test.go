@@ -782,9 +782,17 @@ func restoring(change ...func(*volume.From)) func(*scene) {
 		o.from.Of, _ = datasource.Of(o.root)
 		o.from.Claim, o.from.Volume = nil, nil
 		o.from.At.LeafVolume, o.from.At.LeafUID, o.from.At.LeafSnapshot, o.from.At.LeafContent = "", "", "leaf-snap", "leaf-content"
-		o.from.Snapshot = &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "golden", UID: "leaf-snap"}}
+		o.from.At.LeafHandle = "s-1"
+		o.from.Snapshot = &snapshotv1.VolumeSnapshot{
+			ObjectMeta: metav1.ObjectMeta{Name: "golden", UID: "leaf-snap"},
+			Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To("snapcontent-leaf-snap")},
+		}
 		o.from.Content = &snapshotv1.VolumeSnapshotContent{
-			ObjectMeta: metav1.ObjectMeta{UID: "leaf-content"}, Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: "disk.example.com"},
+			ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-leaf-snap", UID: "leaf-content"},
+			Spec: snapshotv1.VolumeSnapshotContentSpec{
+				Driver: "disk.example.com", VolumeSnapshotRef: corev1.ObjectReference{UID: "leaf-snap"},
+				Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: ptr.To("disk-1")},
+			},
 			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
 		}
 		for _, c := range change {
