@@ -228,12 +228,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 kube: ## Build the programs that loopback clusters are made of, once, into the user's cache.
 	go run ./test/controlplane/cmd/kubebuild
 
-.PHONY: kube-core
-kube-core: # Without what only snapshots and attachment need: the demo does not wait for it.
-	@go run ./test/controlplane/cmd/kubebuild --core
+.PHONY: kube-demo
+kube-demo: # Without what only attachment needs: the demo does not wait for it.
+	@go run ./test/controlplane/cmd/kubebuild --core snapshot-controller csi-snapshotter
 
 .PHONY: demo
-demo: kube-core build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
+demo: kube-demo build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
 	@echo 'demo: compiling it (the first time this takes a minute or two)'
 	@go run ./test/demo
 

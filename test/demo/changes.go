@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
@@ -195,6 +197,39 @@ func shortVolume(name string) string {
 	return name
 }
 
+// snapshotChanges returns the changes of a VolumeSnapshot. old is nil for a new one.
+func snapshotChanges(old, now *snapshotv1.VolumeSnapshot) []change {
+	var l changeList
+	what := "snapshot " + now.Name
+	if old == nil {
+		l.detail(created, "%s created", what)
+		old = &snapshotv1.VolumeSnapshot{}
+	}
+	if fails := snapshotFails(now); fails != snapshotFails(old) && fails != "" {
+		l.add(other, "%s: %s", what, fails)
+	}
+	if isReady(now) && !isReady(old) {
+		l.add(bound, "%s READY, %s", what, now.Status.RestoreSize)
+	}
+	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
+		l.detail(other, "%s deleting", what)
+	}
+	return l
+}
+
+// isReady reports whether a snapshot can be restored from.
+func isReady(s *snapshotv1.VolumeSnapshot) bool {
+	return s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false)
+}
+
+// snapshotFails returns why a snapshot is not taken, or "".
+func snapshotFails(s *snapshotv1.VolumeSnapshot) string {
+	if s.Status == nil || s.Status.Error == nil {
+		return ""
+	}
+	return ptr.Deref(s.Status.Error.Message, "")
+}
+
 // diskChange returns the line for a call to the CSI driver.
 func diskChange(e ledger.Entry) change {
 	disk := "disk of " + e.ClaimName
@@ -204,6 +239,12 @@ func diskChange(e ledger.Entry) change {
 		return change{text: fmt.Sprintf("%s: %s failed: %s", disk, e.Method, e.Message)}
 	case e.Repeated:
 		return change{text: fmt.Sprintf("%s: %s asked again", disk, e.Method)}
+	case e.Method == ledger.CreateSnapshot:
+		return change{text: "snapshot of " + disk + " TAKEN"}
+	case e.Method == ledger.DeleteSnapshot:
+		return change{event: gone, text: "snapshot of " + disk + " REMOVED"}
+	case e.Method == ledger.CreateVolume && e.Source != "":
+		return change{event: created, text: fmt.Sprintf("%s MADE with its source's data, %s", disk, size)}
 	case e.Method == ledger.CreateVolume:
 		return change{event: created, text: fmt.Sprintf("%s MADE, %s", disk, size)}
 	case e.Method == ledger.ExpandVolume:

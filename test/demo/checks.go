@@ -104,13 +104,14 @@ func (d *demo) report(ctx context.Context, err error) error {
 		{"get", "clusterregistrations", "-o", "wide"},
 		{"get", "pod,pvc", "-n", space, "-o", "wide"},
 		{"get", "pv"},
+		{"get", "volumesnapshots", "-n", space},
 		{"get", "events", "-n", space, "--sort-by=.lastTimestamp"},
 		{"describe", "pvc", "-n", space},
 	} {
 		d.evidence(ctx, d.host, args...)
 	}
 	for _, m := range d.members {
-		d.evidence(ctx, m, "get", "pod,pvc,events", "-n", space)
+		d.evidence(ctx, m, "get", "pod,pvc,volumesnapshots,events", "-n", space)
 	}
 	if m := d.x.Manager; m != nil {
 		d.out.line("")

@@ -41,7 +41,7 @@ func (d *demo) checkVersions(ctx context.Context) error {
 
 // install applies the manifests in the host and in the members.
 func (d *demo) install(ctx context.Context) error {
-	d.out.section("Xylem: manifests in the host and the members, the manager as a process of its own")
+	d.out.section("Xylem: manifests in the host and the members; the manager is a process")
 	install := []string{"apply", "--server-side", "-k", "test/demo/host"}
 	d.prompt(d.host, "kubectl "+strings.Join(install, " ")+"   # config/default, but for the manager's Pods: it runs here")
 	err := d.busy("kubectl apply", func() error {

@@ -11,6 +11,8 @@ import (
 const (
 	// tableWidth is the maximum width of the demo's own lines.
 	tableWidth = 120
+	// textWidth is the width of what needs no columns.
+	textWidth = 80 - len("   ")
 	// columnGap separates the columns of kubectl's tables, instead of its own three spaces.
 	columnGap = "  "
 )
@@ -135,6 +137,21 @@ func narrowTable(lines []string) []string {
 	for _, column := range columnsOf(lines) {
 		says := func(cell string) bool { return cell != "<none>" && cell != "<unset>" && cell != "" }
 		if !slices.ContainsFunc(column[1:], says) {
+			continue
+		}
+		for i := range rows {
+			rows[i] = append(rows[i], column[i])
+		}
+	}
+	return table(rows)
+}
+
+// selectColumns selects columns of one of kubectl's tables by their headers.
+func selectColumns(output string, headers []string) []string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	rows := make([][]string, len(lines))
+	for _, column := range columnsOf(lines) {
+		if !slices.Contains(headers, column[0]) {
 			continue
 		}
 		for i := range rows {

@@ -99,7 +99,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
-		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove,
+		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.snapshot, d.restore, d.clone, d.forget, d.statefulSet, d.grow, d.native, d.remove,
 		d.promise, d.full, d.failing, d.audit,
 	} {
 		if err = step(ctx); err != nil {
@@ -129,7 +129,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	d.out.line("the truth about both.")
 	d.out.line("The control planes, schedulers and storage calls here are real, on loopback.")
 	d.out.line("The containers are simulated: KWOK reports them as running, no image is pulled.")
-	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
+	d.out.section("Clusters: a host and two members, each with a control plane of its own")
 	program := filepath.Join(d.root, "bin", "manager")
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
@@ -139,7 +139,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 		return err
 	}
 	d.x, err = harness.Start(ctx, harness.Options{
-		Host:    controlplane.ClusterOptions{Kubelets: true},
+		Host: controlplane.ClusterOptions{Kubelets: true}, Snapshots: true,
 		Members: []controlplane.ClusterOptions{{Name: pinned, Kubelets: true}, {Name: spare, Kubelets: true}},
 		Dir:     filepath.Join(d.dir, "clusters"), Bare: true, Manager: program,
 		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,

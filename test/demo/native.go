@@ -36,7 +36,7 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 
 // native runs the same claim and Deployment in a member without Xylem, for comparison.
 func (d *demo) native(ctx context.Context) error {
-	d.out.section("For comparison: the same claim and Deployment within one cluster, " + pinned + ", without Xylem")
+	d.out.section("For comparison: the same within one cluster, " + pinned + ", without Xylem")
 	m := d.members[0]
 	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml"))
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	snapshotinformers "github.com/kubernetes-csi/external-snapshotter/client/v8/informers/externalversions"
+	snapshotlisters "github.com/kubernetes-csi/external-snapshotter/client/v8/listers/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,10 +21,11 @@ import (
 // view is one cluster as seen by watches, without requests.
 type view struct {
 	*controlplane.Cluster
-	column  int
-	claims  corelisters.PersistentVolumeClaimLister
-	pods    corelisters.PodLister
-	volumes corelisters.PersistentVolumeLister
+	column    int
+	claims    corelisters.PersistentVolumeClaimLister
+	pods      corelisters.PodLister
+	volumes   corelisters.PersistentVolumeLister
+	snapshots snapshotlisters.VolumeSnapshotLister
 }
 
 // claim returns a claim, or nil.
@@ -34,6 +38,12 @@ func (v *view) claim(namespace, name string) *corev1.PersistentVolumeClaim {
 func (v *view) volume(name string) *corev1.PersistentVolume {
 	volume, err := v.volumes.Get(name)
 	return unlessMissing(volume, err)
+}
+
+// snapshot returns a VolumeSnapshot, or nil.
+func (v *view) snapshot(namespace, name string) *snapshotv1.VolumeSnapshot {
+	snapshot, err := v.snapshots.VolumeSnapshots(namespace).Get(name)
+	return unlessMissing(snapshot, err)
 }
 
 // unlessMissing converts a lister's result to an object or nil. NotFound is its only error.
@@ -90,7 +100,31 @@ func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeli
 			return nil, fmt.Errorf("watching %s of %s: %w", kind, c.Name(), context.Cause(ctx))
 		}
 	}
-	return v, nil
+	return v, v.observeSnapshots(ctx, t)
+}
+
+// observeSnapshots watches a cluster's VolumeSnapshots as observe does the rest.
+func (v *view) observeSnapshots(ctx context.Context, t *timeline) error {
+	client, err := v.SnapshotClient()
+	if err != nil {
+		return err
+	}
+	factory := snapshotinformers.NewSharedInformerFactory(client, 0)
+	informer := factory.Snapshot().V1().VolumeSnapshots()
+	v.snapshots = informer.Lister()
+	err = watch(informer.Informer(), t,
+		func(s *snapshotv1.VolumeSnapshot) object { return object{v.column, kindSnapshot, s.Namespace, s.Name} },
+		snapshotChanges, func(s *snapshotv1.VolumeSnapshot) string { return "snapshot " + s.Name })
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", v.Name(), err)
+	}
+	factory.Start(ctx.Done())
+	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			return fmt.Errorf("watching %s of %s: %w", kind, v.Name(), context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // watch records an informer's events in the timeline.

@@ -25,7 +25,7 @@ const (
 
 // promise applies a claim of a promise class, and its Pod some time later.
 func (d *demo) promise(ctx context.Context) error {
-	d.out.section("Just in time: a claim that is Bound at once, and has no disk before a Pod lands")
+	d.out.section("Just in time: a claim that is Bound at once, and has no disk before its Pod")
 	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-claim.yaml")
 	begin := time.Now()
 	if _, err := d.scene(ctx, true, d.apply(manifests+"promise-claim.yaml"), d.claimBound(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonPromised)); err != nil {
@@ -57,7 +57,7 @@ func (d *demo) promise(ctx context.Context) error {
 
 // full makes a member run out of capacity, so that the scheduler skips it.
 func (d *demo) full(ctx context.Context) error {
-	d.out.section("A member without room is passed over, by the stock scheduler: what members' drivers publish is summed up in the host")
+	d.out.section("A full member is skipped: Xylem publishes each member's capacity in the host")
 	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *demo) full(ctx context.Context) error {
 
 // failing makes a member's driver fail, so that Xylem reassigns the claim.
 func (d *demo) failing(ctx context.Context) error {
-	d.out.section("A member that cannot make the disk: claim and Pod move to the next, and say why")
+	d.out.section("A member that cannot create the disk: claim and Pod move to the next")
 	m := d.members[0]
 	if err := m.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Code: codes.Internal, Message: brokenDriver}); err != nil {
 		return err
@@ -104,8 +104,12 @@ func (d *demo) failing(ctx context.Context) error {
 	return d.clear(ctx, stubbornApp, "recovery: the disk goes with its claim, and the failing member has none")
 }
 
-// clear deletes an app and its claim, and waits until the disk is deleted.
+// clear deletes an app and its claim, and waits until the volume and the disk are deleted.
 func (d *demo) clear(ctx context.Context, app, check string) error {
+	volume := ""
+	if claim := d.host.claim(space, app); claim != nil {
+		volume = claim.Spec.VolumeName
+	}
 	command := []string{"-n", space, "delete", "--wait=false", "deployment/" + app, "pvc/" + app}
 	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
 	if _, err := d.kubectl(ctx, d.host, command...); err != nil {
@@ -114,6 +118,9 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 	err := d.await(ctx, "claim and disk of "+app+" gone", func(context.Context) (string, error) {
 		if d.host.claim(space, app) != nil {
 			return "the claim is there", nil
+		}
+		if d.host.volume(volume) != nil {
+			return "volume " + volume + " is there", nil
 		}
 		where, err := d.disksOf(app)
 		if where != "" {

@@ -11,7 +11,8 @@ var reachParts = []string{"config/member/logs", "config/member/exec", "config/me
 // reach runs kubectl logs, exec and debug on a Pod in a member, through the host.
 func (d *demo) reach(ctx context.Context) error {
 	d.out.section("kubectl logs, exec and debug, through the virtual node")
-	d.out.line("   (there is no container: KWOK answers as the member's kubelet, with a log of its own and commands of this machine)")
+	d.out.line("   (there is no container: KWOK answers as the member's kubelet, with a log")
+	d.out.line("   of its own and commands of this machine)")
 	pods := d.host.labelled(space, "app", nginxApp)
 	if len(pods) == 0 {
 		d.checks.fail("logs and exec", "a Pod "+nginxApp, "none")

@@ -21,7 +21,7 @@ import (
 // register registers the members, each with a Secret that contains a kubeconfig and a
 // ClusterRegistration that refers to it.
 func (d *demo) register(ctx context.Context) error {
-	d.out.section("Registering the members: a Secret with a kubeconfig, and a ClusterRegistration that names it")
+	d.out.section("Registering the members: a Secret with a kubeconfig, and a registration")
 	d.out.line("   (the kubeconfig has a token of the member's %s, and no more rights)", harness.MemberUser)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.awaitRegistrations(groupCtx) })

@@ -67,7 +67,7 @@ func (d *demo) apply(file string) func(context.Context) error {
 
 // nginx applies the first example.
 func (d *demo) nginx(ctx context.Context) error {
-	d.out.section("A claim and a Deployment in the host, pinned to the node that stands for " + pinned)
+	d.out.section("A claim and a Deployment in the host, pinned to the node of " + pinned)
 	d.prompt(d.host, "kubectl apply -f config/samples/nginx.yaml")
 	begin := time.Now()
 	requests, err := d.scene(ctx, false, d.apply("config/samples/nginx.yaml"),
@@ -108,16 +108,12 @@ func (d *demo) checkVolume(name string) {
 // checkOneDisk checks that exactly one disk was created for a claim, and none in the other
 // member.
 func (d *demo) checkOneDisk(claim string) error {
-	var counts []string
-	for _, m := range d.members {
-		book, err := m.Ledger()
-		if err != nil {
-			return err
-		}
-		counts = append(counts, fmt.Sprintf("%d in %s", book.ForClaim(space, claim).Count(ledger.CreateVolume), m.Name()))
+	counts, err := d.countCalls(ledger.CreateVolume, claim)
+	if err != nil {
+		return err
 	}
 	want := fmt.Sprintf("1 in %s, 0 in %s", pinned, spare)
-	d.checks.equal("disk: made once, where the Pod runs", want, strings.Join(counts, ", "), want)
+	d.checks.equal("disk: made once, where the Pod runs", want, counts, want)
 	return nil
 }
 
@@ -259,16 +255,25 @@ func (d *demo) remove(ctx context.Context) error {
 
 // diskOf returns the directory of a claim's disk.
 func (d *demo) diskOf(m *view, claim string) (string, error) {
+	id, err := d.diskID(m, claim)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(m.VolumesDir(), id)
+	if _, err := os.Stat(dir); err != nil {
+		return "", &unmet{"the disk's directory", err.Error()}
+	}
+	return dir, nil
+}
+
+// diskID returns the driver's ID of a claim's disk.
+func (d *demo) diskID(m *view, claim string) (string, error) {
 	book, err := m.Ledger()
 	if err != nil {
 		return "", err
 	}
 	for id := range book.ForClaim(space, claim).Live() {
-		dir := filepath.Join(m.VolumesDir(), id)
-		if _, err := os.Stat(dir); err != nil {
-			return "", &unmet{"the disk's directory", err.Error()}
-		}
-		return dir, nil
+		return id, nil
 	}
 	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,9 +16,17 @@ type figures struct {
 	// creation and deletion are Xylem's requests to each cluster for one claim and one Pod, by
 	// column.
 	creation, deletion []controlplane.Requests
-	across, native     timing
+	// copies are those for snapshots, and for claims with a source.
+	copies         []spending
+	across, native timing
 	// promise: bound counts from the claim's creation, and running from the Pod's.
 	promise timing
+}
+
+// spending is Xylem's requests to each cluster, by column, for something.
+type spending struct {
+	what     string
+	requests []controlplane.Requests
 }
 
 // printTable prints a kubectl command and its output.
@@ -28,6 +37,19 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	}
 	d.prompt(v, "kubectl "+strings.Join(args, " "))
 	for _, line := range narrow(out) {
+		d.out.line("   %s", line)
+	}
+	return nil
+}
+
+// printColumns is printTable for some columns of a wide table.
+func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args ...string) error {
+	out, err := d.kubectl(ctx, v, args...)
+	if err != nil {
+		return err
+	}
+	d.prompt(v, "kubectl "+strings.Join(args, " ")+"   # some columns")
+	for _, line := range selectColumns(out, columns) {
 		d.out.line("   %s", line)
 	}
 	return nil
@@ -63,11 +85,16 @@ func (d *demo) summary(took time.Duration, complete bool) {
 		}) {
 			d.out.line("   %s", line)
 		}
-		d.out.line("   (the scheduler looks once a second whether a claim is Bound: most of the way to Running, either way)")
+		d.out.line("   (the scheduler checks once a second whether a claim is Bound: most of the")
+		d.out.line("   time to Running, either way)")
 	}
 	if d.figures.deletion != nil {
 		d.out.line("")
-		for _, line := range writesTable(d.timeline.columns, d.figures.creation, d.figures.deletion) {
+		d.out.line("   API writes of Xylem, from the audit logs (Leases left out)")
+		parts := append([]spending{
+			{"one claim and one Pod: apply to Running", d.figures.creation}, {"the same: delete to gone", d.figures.deletion},
+		}, d.figures.copies...)
+		for _, line := range writesTable(d.timeline.columns, parts) {
 			d.out.line("   %s", line)
 		}
 	}
@@ -79,27 +106,27 @@ func (d *demo) summary(took time.Duration, complete bool) {
 	d.out.line("%s, after %d s. Control plane clients are allowed 2000 requests a second.", verdict, int(took.Seconds()))
 }
 
-// writesTable prints the writes for one claim and one Pod, by cluster.
-func writesTable(names []string, creation, deletion []controlplane.Requests) []string {
-	lines := []string{"API writes of Xylem for one claim and one Pod (from the audit logs; Leases left out)"}
-	for i, name := range names {
-		if len(writes(creation[i]))+len(writes(deletion[i])) == 0 {
-			lines = append(lines, fmt.Sprintf("%-10s none", name))
-			continue
-		}
-		for _, part := range []struct {
-			what     string
-			requests controlplane.Requests
-		}{{"apply to Running", creation[i]}, {"delete to gone", deletion[i]}} {
-			n := len(writes(part.requests))
+// writesTable prints the writes to each cluster for each part.
+func writesTable(names []string, parts []spending) []string {
+	const countWidth = 3
+	width := 0
+	for _, name := range names {
+		width = max(width, length(name))
+	}
+	var lines []string
+	for _, part := range parts {
+		lines = append(lines, part.what)
+		for i, name := range names {
+			n := len(writes(part.requests[i]))
 			if n == 0 {
-				lines = append(lines, fmt.Sprintf("%-10s %-17s %3d", name, part.what, n))
 				continue
 			}
-			text := wrap(breakdown(part.requests), tableWidth-38)
-			lines = append(lines, fmt.Sprintf("%-10s %-17s %3d  %s", name, part.what, n, text[0]))
-			for _, more := range text[1:] {
-				lines = append(lines, strings.Repeat(" ", 34)+more)
+			start := columnGap + pad(name, width) + columnGap + padLeft(strconv.Itoa(n), countWidth) + columnGap
+			for j, text := range wrap(breakdown(part.requests[i]), textWidth-length(start)) {
+				if j > 0 {
+					start = pad("", length(start))
+				}
+				lines = append(lines, start+text)
 			}
 		}
 	}

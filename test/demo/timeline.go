@@ -28,7 +28,9 @@ const (
 	kindClaim  = "claim"
 	kindPod    = "pod"
 	kindVolume = "volume"
-	kindDisk   = "disk" // named by its claim
+	kindDisk   = "disk" // named by its claim; also its snapshots
+	// kindSnapshot is that of VolumeSnapshots.
+	kindSnapshot = "snapshot"
 )
 
 // entry is one event.

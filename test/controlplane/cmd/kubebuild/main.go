@@ -1,6 +1,8 @@
 // Command kubebuild builds the programs that loopback clusters are made of, once,
 // into the user's cache directory: etcd, the Kubernetes control plane, kubectl,
 // the CSI sidecars, KWOK, and our CSI driver. It needs nothing but the Go toolchain.
+// With --core, it builds only what every cluster needs, and the programs that its arguments
+// name.
 package main
 
 import (
@@ -9,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
@@ -16,10 +20,10 @@ import (
 
 func main() {
 	printDir := flag.Bool("print-dir", false, "print the directory that the programs belong in, and build nothing")
-	onlyCore := flag.Bool("core", false, "build only what every cluster needs: no snapshots, no attachment")
+	onlyCore := flag.Bool("core", false, "build only what every cluster needs, and the programs that the arguments name")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *printDir, *onlyCore)
+	err := run(ctx, *printDir, *onlyCore, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubebuild:", err)
@@ -27,7 +31,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, printDir, onlyCore bool) error {
+func run(ctx context.Context, printDir, onlyCore bool, extras []string) error {
 	root, err := kubebin.Root()
 	if err != nil {
 		return err
@@ -42,8 +46,13 @@ func run(ctx context.Context, printDir, onlyCore bool) error {
 	}
 	progress := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	programs := kubebin.All()
+	for _, name := range extras {
+		if !slices.Contains(programs, name) {
+			return fmt.Errorf("unknown program %q: there are %s", name, strings.Join(programs, ", "))
+		}
+	}
 	if onlyCore {
-		programs = kubebin.Core()
+		programs = append(kubebin.Core(), extras...)
 	}
 	if _, err := kubebin.Build(ctx, root, programs, progress); err != nil {
 		return err

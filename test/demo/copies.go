@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// Names of what begins with the data of the example's claim: a snapshot, the claim that is
+// restored from it, and a clone.
+const (
+	snapshotName = "monday"
+	restoredApp  = "restored"
+	cloneApp     = "copy"
+)
+
+// What the demo writes to the disk of the example's claim, before and after the snapshot.
+const (
+	mondayData  = "written on Monday"
+	tuesdayData = "written on Tuesday"
+)
+
+// snapshot writes to the example's disk, takes a snapshot of the claim, and overwrites the disk.
+func (d *demo) snapshot(ctx context.Context) error {
+	d.out.section("A snapshot: taken in the member that has the disk")
+	d.out.line("   (there is no container, so the demo itself writes to the disk's directory)")
+	if err := d.do(ctx, d.host, "apply", "-f", manifests+"snapshot-class.yaml"); err != nil {
+		return err
+	}
+	if err := d.writeDisk(nginxClaim, mondayData); err != nil {
+		return err
+	}
+	d.prompt(d.host, "kubectl apply -f "+manifests+"snapshot.yaml")
+	requests, err := d.scene(ctx, false, d.apply(manifests+"snapshot.yaml"), d.snapshotReady(d.host), d.snapshotReady(d.members[0]))
+	if err != nil {
+		return err
+	}
+	d.spend("a snapshot", requests)
+	for _, v := range []*view{d.host, d.members[0]} {
+		if err := d.printColumns(ctx, v, []string{"NAME", "READYTOUSE", "SOURCEPVC", "RESTORESIZE", "SNAPSHOTCLASS"},
+			"get", "volumesnapshots", "-n", space); err != nil {
+			return err
+		}
+	}
+	if err := d.checkSnapshot(ctx); err != nil {
+		return err
+	}
+	return d.writeDisk(nginxClaim, tuesdayData)
+}
+
+// checkSnapshot checks that the snapshot was taken once, and that nothing in the member alone
+// can destroy it.
+func (d *demo) checkSnapshot(ctx context.Context) error {
+	counts, err := d.countCalls(ledger.CreateSnapshot, nginxClaim)
+	if err != nil {
+		return err
+	}
+	want := fmt.Sprintf("1 in %s, 0 in %s", pinned, spare)
+	d.checks.equal("snapshot: taken once, where the disk is", want, counts, want)
+	policy, err := d.kubectl(ctx, d.members[0], "get", "volumesnapshotcontents", "-o", "jsonpath={.items[*].spec.deletionPolicy}")
+	if err != nil {
+		return err
+	}
+	d.checks.equal("snapshot: policy Retain in the member while it is used", "Retain", policy, "the class in the host has Delete")
+	return nil
+}
+
+// restore creates a claim from the snapshot.
+func (d *demo) restore(ctx context.Context) error {
+	d.out.section("A restore: only the member that has the snapshot can create the disk")
+	return d.copied(ctx, "restore", restoredApp, mondayData)
+}
+
+// clone creates a claim from the example's claim.
+func (d *demo) clone(ctx context.Context) error {
+	d.out.section("A clone: only the member that has the other disk can copy it")
+	return d.copied(ctx, "clone", cloneApp, tuesdayData)
+}
+
+// copied applies a claim that has a source, with a Pod that prefers the other member, and
+// compares what is on its disk.
+func (d *demo) copied(ctx context.Context, what, app, want string) error {
+	d.prompt(d.host, "kubectl apply -f "+manifests+app+".yaml  # prefers "+spare)
+	requests, err := d.scene(ctx, false, d.apply(manifests+app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))
+	if err != nil {
+		return err
+	}
+	d.spend("a "+what+" and its Pod", requests)
+	where, err := d.disksOf(app)
+	if err != nil {
+		return err
+	}
+	d.checks.equal(what+": where the data is, not where the Pod would rather be", pinned, where, "in "+where+", although "+spare+" was preferred")
+	data, err := d.readDisk(app)
+	if err != nil {
+		return err
+	}
+	d.checks.equal(what+": the disk begins with the data", want, data, data)
+	return nil
+}
+
+// forget deletes the snapshot, and then the claims that were created from it and from the
+// example's.
+func (d *demo) forget(ctx context.Context) error {
+	d.out.section("The snapshot is deleted (policy Delete); what was restored from it stays")
+	command := []string{"-n", space, "delete", "--wait=false", "volumesnapshot/" + snapshotName}
+	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
+	requests, err := d.scene(ctx, true, func(ctx context.Context) error {
+		_, err := d.kubectl(ctx, d.host, command...)
+		return err
+	}, d.snapshotGone(d.host), d.snapshotGone(d.members[0]), d.noSnapshots())
+	if err != nil {
+		return err
+	}
+	d.spend("a snapshot's deletion", requests)
+	counts, err := d.countCalls(ledger.DeleteSnapshot, nginxClaim)
+	if err != nil {
+		return err
+	}
+	d.checks.equal("snapshot: deleted once, with its VolumeSnapshot", fmt.Sprintf("1 in %s, 0 in %s", pinned, spare), counts, counts)
+	data, err := d.readDisk(restoredApp)
+	if err != nil {
+		return err
+	}
+	d.checks.equal("restore: its disk outlives the snapshot", mondayData, data, data)
+	if err := d.clear(ctx, restoredApp, "restore: the disk goes with its claim"); err != nil {
+		return err
+	}
+	return d.clear(ctx, cloneApp, "clone: the disk goes with its claim")
+}
+
+// writeDisk overwrites what is on a claim's disk in the first member.
+func (d *demo) writeDisk(claim, data string) error {
+	id, err := d.diskID(d.members[0], claim)
+	if err != nil {
+		return err
+	}
+	if err := d.members[0].WriteData(id, data); err != nil {
+		return err
+	}
+	d.out.line("   the disk of %s in %s now has: %s", claim, pinned, data)
+	return nil
+}
+
+// readDisk returns what is on a claim's disk in the first member, and prints it.
+func (d *demo) readDisk(claim string) (string, error) {
+	id, err := d.diskID(d.members[0], claim)
+	if err != nil {
+		return "", err
+	}
+	data, err := d.members[0].ReadData(id)
+	if err == nil {
+		d.out.line("   the disk of %s in %s has: %s", claim, pinned, data)
+	}
+	return data, err
+}
+
+// countCalls counts the calls to each member's driver about a claim.
+func (d *demo) countCalls(method, claim string) (string, error) {
+	var counts []string
+	for _, m := range d.members {
+		book, err := m.Ledger()
+		if err != nil {
+			return "", err
+		}
+		counts = append(counts, fmt.Sprintf("%d in %s", book.ForClaim(space, claim).Count(method), m.Name()))
+	}
+	return strings.Join(counts, ", "), nil
+}
+
+// snapshotReady: the snapshot can be restored from, as a cluster shows it.
+func (d *demo) snapshotReady(v *view) condition {
+	return condition{"snapshot " + snapshotName + " ready in " + v.Name(), func() (string, error) {
+		switch snapshot := v.snapshot(space, snapshotName); {
+		case snapshot == nil:
+			return "it is not there", nil
+		case snapshotFails(snapshot) != "":
+			return snapshotFails(snapshot), nil
+		case !isReady(snapshot):
+			return "it is not ready", nil
+		default:
+			return "", nil
+		}
+	}}
+}
+
+// snapshotGone: a cluster has the snapshot no more.
+func (d *demo) snapshotGone(v *view) condition {
+	return condition{"snapshot " + snapshotName + " gone in " + v.Name(), func() (string, error) {
+		if v.snapshot(space, snapshotName) != nil {
+			return "it is there", nil
+		}
+		return "", nil
+	}}
+}
+
+// noSnapshots: no member's driver has a snapshot.
+func (d *demo) noSnapshots() condition {
+	return condition{"the snapshot's data deleted", func() (string, error) {
+		for _, m := range d.members {
+			book, err := m.Ledger()
+			if err != nil {
+				return "", err
+			}
+			if n := len(book.LiveSnapshots()); n > 0 {
+				return fmt.Sprintf("the driver of %s has %d", m.Name(), n), nil
+			}
+		}
+		return "", nil
+	}}
+}
+
+// spend records what Xylem requested from each cluster for something.
+func (d *demo) spend(what string, requests []controlplane.Requests) {
+	d.figures.copies = append(d.figures.copies, spending{what, requests})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestProseFitsTerminals checks the width of section titles and of lines without values. The
+// timeline and tables may be wider.
+func TestProseFitsTerminals(t *testing.T) {
+	const columns = 80
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			method, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || method.Sel.Name != "section" && method.Sel.Name != "line" {
+				return true
+			}
+			text := printed(call.Args[0])
+			if method.Sel.Name == "section" {
+				text = "== " + text
+			}
+			if found++; length(text) > columns {
+				t.Errorf("%d columns: %s", length(text), text)
+			}
+			return true
+		})
+	}
+	if found < 20 {
+		t.Errorf("only %d titles and lines found", found)
+	}
+}
+
+// printed returns the text of a literal, or of a sum of literals and members' names.
+func printed(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		if err != nil {
+			return e.Value
+		}
+		return text
+	case *ast.BinaryExpr:
+		return printed(e.X) + printed(e.Y)
+	default:
+		return strings.Repeat("x", len(pinned))
+	}
+}
