@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 var (
@@ -16,6 +18,10 @@ var (
 		Name: "xylem_orphaned_snapshots",
 		Help: "Snapshots in a member that no content of the host represents, as of the last complete comparison of both sides. Absent while unknown, or if the host or the member does not serve snapshots.",
 	}, []string{"cluster"})
+	snapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_snapshots",
+		Help: "Snapshots in a member that contents of the host represent, by state: ready, pending (being taken, or unusable) or deleting. Absent if the host does not serve snapshots.",
+	}, []string{"cluster", "state"})
 	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_volumes_accounted_timestamp_seconds",
 		Help: "Time of the last complete comparison of a member's volumes with the host's, in seconds since 1970.",
@@ -44,7 +50,7 @@ var (
 var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
-	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
+	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
 // CountOrphans reports a complete account in the metrics.
@@ -64,6 +70,18 @@ func CountSnapshotOrphans(registration string, n int) {
 // UncountSnapshotOrphans removes the metric of what is no longer known.
 func UncountSnapshotOrphans(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
 
+// CountSnapshots shows in the metrics how many snapshots of a member are in each state.
+func CountSnapshots(registration string, counts v1alpha1.SnapshotCounts) {
+	for state, n := range map[string]int32{"ready": counts.Ready, "pending": counts.Pending, "deleting": counts.Deleting} {
+		snapshots.WithLabelValues(registration, state).Set(float64(n))
+	}
+}
+
+// UncountSnapshots removes the series of a member while the host does not serve snapshots.
+func UncountSnapshots(registration string) {
+	snapshots.DeletePartialMatch(prometheus.Labels{"cluster": registration})
+}
+
 // CountStuck shows a member's stuck deletions in the metrics.
 func CountStuck(registration string, n int, oldest time.Duration) {
 	stuckDeletions.WithLabelValues(registration).Set(float64(n))
@@ -74,4 +92,5 @@ func forgetMetrics(registration string) {
 	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
 		vector.DeleteLabelValues(registration)
 	}
+	UncountSnapshots(registration)
 }

@@ -2,8 +2,10 @@ package charts_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -51,6 +53,26 @@ var _ = Describe("The alert rules", func() {
 			}
 		}
 	})
+
+	It("can each be disabled, and no others", func(ctx SpecContext) {
+		content, err := os.ReadFile(path("charts", "xylem", "values.schema.json"))
+		Expect(err).NotTo(HaveOccurred())
+		operations, err := os.ReadFile(path("charts", "xylem", "OPERATIONS.md"))
+		Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for _, r := range rules() {
+			names = append(names, r.Alert)
+			Expect(string(operations)).To(ContainSubstring("| `"+r.Alert+"` |"), "a row of the table of alerts")
+			_, err := render(ctx, "xylem", restricted, fmt.Sprintf("metrics: {prometheusRule: {enabled: true, disabled: [%s]}}", r.Alert))
+			Expect(err).NotTo(HaveOccurred(), r.Alert)
+		}
+		listed := regexp.MustCompile(`"(Xylem[A-Z]\w+)"`).FindAllStringSubmatch(string(content), -1)
+		var known []string
+		for _, match := range listed {
+			known = append(known, match[1])
+		}
+		Expect(known).To(ConsistOf(names))
+	}, SpecTimeout(settle))
 
 	It("are all in the PrometheusRule, except disabled ones", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, full)

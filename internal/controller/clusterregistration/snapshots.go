@@ -23,6 +23,7 @@ import (
 // What is not known is what it was.
 func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if r.Snapshots.Cache() == nil {
+		account.UncountSnapshots(cr.Name)
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil
 	}
@@ -42,6 +43,7 @@ func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistra
 		cr.Status.OrphanedSnapshots = listedSnapshots(orphans.Found, cr.Status.OrphanedSnapshots, metav1.NewTime(r.Clock.Now()))
 	}
 	cr.Status.Snapshots = counts
+	account.CountSnapshots(cr.Name, counts)
 	if !orphans.Known && orphans.Err == "" {
 		// The member does not serve snapshots, or was not asked yet.
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)

@@ -1,0 +1,63 @@
+package account
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// snapshotsIn returns the values of a member's series by state.
+func snapshotsIn(t *testing.T, registration string) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(snapshots)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range m.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			if labels["cluster"] == registration {
+				got[labels["state"]] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return got
+}
+
+func TestCountSnapshots(t *testing.T) {
+	some := v1alpha1.SnapshotCounts{Ready: 3, Pending: 2, Deleting: 1, Orphaned: 7}
+	tests := map[string]struct {
+		do   func(registration string)
+		want map[string]float64
+	}{
+		"never counted":      {func(string) {}, map[string]float64{}},
+		"counted":            {func(r string) { CountSnapshots(r, some) }, map[string]float64{"ready": 3, "pending": 2, "deleting": 1}},
+		"counted again":      {func(r string) { CountSnapshots(r, some); CountSnapshots(r, v1alpha1.SnapshotCounts{Ready: 1}) }, map[string]float64{"ready": 1, "pending": 0, "deleting": 0}},
+		"no longer served":   {func(r string) { CountSnapshots(r, some); UncountSnapshots(r) }, map[string]float64{}},
+		"the member is gone": {func(r string) { CountSnapshots(r, some); forgetMetrics(r) }, map[string]float64{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			const other = "other"
+			CountSnapshots(other, some)
+			defer UncountSnapshots(other)
+			defer UncountSnapshots(name)
+			test.do(name)
+			if diff := cmp.Diff(test.want, snapshotsIn(t, name)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got := snapshotsIn(t, other); len(got) != 3 {
+				t.Errorf("series of the other member: %v", got)
+			}
+		})
+	}
+}
