@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+)
+
+func TestWithReasons(t *testing.T) {
+	groups := []group{{entries: []entry{{"NameTaken", "the name is taken.", " use another."}}}, {entries: []entry{{"Away", "it is away.", " wait."}}}}
+	const table = "<!-- reasons: Away NameTaken -->\n\n| reason | what it means | what to do |\n|---|---|---|\n" +
+		"| `Away` | It is away. | Wait. |\n| `NameTaken` | The name is taken. | Use another. |\n\n<!-- end of reasons -->\n"
+	tests := map[string]struct {
+		page, want string
+		fails      bool
+	}{
+		"no table":        {page: "text\n", want: "text\n"},
+		"an empty table":  {page: "a\n<!-- reasons: Away NameTaken -->\n<!-- end of reasons -->\nb\n", want: "a\n" + table + "b\n"},
+		"an old table":    {page: "<!-- reasons: Away NameTaken -->\n| old |\n<!-- end of reasons -->\n", want: table},
+		"as it should be": {page: table, want: table},
+		"two tables":      {page: table + "x\n" + table, want: table + "x\n" + table},
+		"an unknown one":  {page: "<!-- reasons: Nothing -->\n<!-- end of reasons -->\n", fails: true},
+		"without its end": {page: "<!-- reasons: Away -->\n", want: "<!-- reasons: Away -->\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := withReasons(test.page, groups)
+			if test.fails != (err != nil) {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// reported matches the last cell of a row of a table: the reasons that the user reads.
+var reported = regexp.MustCompile(`(?m)\| ([A-Z][\w, ]*) \|$`)
+
+// TestHowTosHaveEveryReason: the how-tos of snapshots, restores and clones have each reason with
+// which Xylem reports what is in their way.
+func TestHowTosHaveEveryReason(t *testing.T) {
+	t.Chdir("../../..")
+	page, err := os.ReadFile(howTos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, groups, err := reasons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	for _, g := range groups {
+		for _, e := range g.entries {
+			if strings.HasPrefix(e.value, "Source") || strings.HasPrefix(e.value, "DataSource") || strings.HasPrefix(g.text, "Reasons of events on VolumeSnapshots") {
+				wanted[e.value] = true
+			}
+		}
+	}
+	rows := lifecycle.Page()
+	rows = rows[:strings.Index(rows, "## Steps")]
+	for _, cells := range reported.FindAllStringSubmatch(rows, -1) {
+		for name := range strings.SplitSeq(cells[1], ", ") {
+			if name != "The user reads" {
+				wanted[name] = true
+			}
+		}
+	}
+	if len(wanted) < 15 {
+		t.Errorf("only %d reasons found: %v", len(wanted), wanted)
+	}
+	var listed []string
+	for _, marked := range reasonsMark.FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, strings.Fields(marked[1])...)
+	}
+	for name := range wanted {
+		if !slices.Contains(listed, name) {
+			t.Errorf("%s: no table has reason %s", howTos, name)
+		}
+	}
+}
