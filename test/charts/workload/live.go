@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -28,17 +30,28 @@ const (
 
 var grownSize = resource.MustParse("2Gi")
 
-// prepare creates the classes, the namespace, and the claim that will be lost.
+// prepare creates the classes, the namespace, and the claim that will be lost, with a snapshot.
 func (w *workload) prepare(ctx context.Context) error {
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
 		if err := w.x.Host.Create(ctx, harness.HostClass(name, map[string]string{v1alpha1.ParameterProvisioning: mode})); err != nil {
 			return err
 		}
 	}
+	if err := w.x.Host.Create(ctx, harness.SnapshotClass(controlplane.ClassSnapshots, snapshotv1.VolumeSnapshotContentDelete, nil)); err != nil {
+		return err
+	}
 	if err := w.x.Host.CreateNamespace(ctx, space); err != nil {
 		return err
 	}
-	return w.make(ctx, keptClaim, classMirror, steady)
+	if err := w.make(ctx, keptClaim, classMirror, steady); err != nil {
+		return err
+	}
+	return w.x.Host.Create(ctx, snapshotOf(keptClaim))
+}
+
+// snapshotOf returns a snapshot of a claim, with the claim's name.
+func snapshotOf(claim string) *snapshotv1.VolumeSnapshot {
+	return harness.VolumeSnapshot(space, claim, claim, controlplane.ClassSnapshots)
 }
 
 // make creates a claim and its Pod, which runs in one of the members.
@@ -52,8 +65,8 @@ func (w *workload) make(ctx context.Context, name, class string, members ...stri
 	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
-// live creates claims with a Pod each at a steady pace. It grows each claim when its Pod has
-// run for a while, and deletes it a while later.
+// live creates claims with a Pod each at a steady pace. When its Pod has run for a while, it
+// grows each claim and takes a snapshot of it. A while later, it deletes them.
 func (w *workload) live(ctx context.Context) error {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -103,6 +116,9 @@ func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 			if err := w.x.Host.API.Patch(ctx, claim, client.RawPatch("application/merge-patch+json", grow)); err != nil {
 				return fmt.Errorf("grow claim %s: %w", claim.Name, err)
 			}
+			if err := w.x.Host.API.Create(ctx, snapshotOf(claim.Name)); client.IgnoreAlreadyExists(err) != nil {
+				return fmt.Errorf("take a snapshot of claim %s: %w", claim.Name, err)
+			}
 			continue
 		}
 		if claim.Status.Capacity.Storage().Cmp(grownSize) < 0 {
@@ -114,7 +130,7 @@ func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 		if time.Since(grown[claim.Name]) < age {
 			continue
 		}
-		for _, obj := range []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: claim.Name}}, claim} {
+		for _, obj := range []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: claim.Name}}, snapshotOf(claim.Name), claim} {
 			if err := w.x.Host.API.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete %T %s: %w", obj, claim.Name, err)
 			}

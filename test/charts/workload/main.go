@@ -55,7 +55,7 @@ func run(ctx context.Context, command []string) (err error) {
 		fmt.Printf("[%6.1fs] %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 	}
 	x, err := harness.Start(ctx, harness.Options{
-		Members: controlplane.Members(steady, troubled), ManagerArgs: managerArgs,
+		Members: controlplane.Members(steady, troubled), Snapshots: true, ManagerArgs: managerArgs,
 		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		Progress: say,
 	})
