@@ -296,12 +296,6 @@ var _ = Describe("A restore from a snapshot", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// costs are the writes of Xylem that a restore and its Pod may take, by side, verb and resource.
-var costs = map[string]int{
-	"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
-	"member create persistentvolumeclaims": 1, "member patch persistentvolumes": 1, "member create pods": 1,
-}
-
 var _ = Describe("The sample of a restore", func() {
 	It("runs in the member that has its snapshot", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
@@ -312,46 +306,5 @@ var _ = Describe("The sample of a restore", func() {
 		_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "restore.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		s.running(ctx, "nginx-restored", nodeTwo)
-	}, SpecTimeout(storyTime))
-})
-
-var _ = Describe("The cost of a restore", Serial, func() {
-	It("is no more writes than that of a clone", func(ctx SpecContext) {
-		const restores = 6
-		s := begin(ctx)
-		s.golden(ctx, deletes)
-		sides := map[string]*harness.Cluster{"host": x.Host, "member": x.Member(two)}
-		marks := map[string]controlplane.Mark{}
-		for side, c := range sides {
-			mark, err := c.Audit().Mark(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			marks[side] = mark
-		}
-		name := func(i int) string { return fmt.Sprintf("copy-%d", i) }
-		for i := range restores {
-			s.restore(ctx, name(i), "golden")
-			s.uses(ctx, name(i), nodeTwo, name(i))
-		}
-		for i := range restores {
-			s.running(ctx, name(i), nodeTwo)
-			s.restored(ctx, name(i))
-			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name(i), HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
-		}
-		spent := map[string]int{}
-		for side, c := range sides {
-			all, err := c.Audit().Since(ctx, marks[side])
-			Expect(err).NotTo(HaveOccurred())
-			user := map[string]string{"host": harness.HostUser, "member": harness.MemberUser}[side]
-			for _, r := range all.By(user).Writes() {
-				if r.Namespace == "" && r.Resource != "persistentvolumes" || r.Namespace != "" && r.Namespace != s.namespace {
-					continue
-				}
-				spent[side+" "+r.Verb+" "+r.Resource]++
-			}
-		}
-		AddReportEntry("writes for 6 restores", spent)
-		for what, n := range spent {
-			Expect(n).To(BeNumerically("<=", costs[what]*restores+restores/2), "%s: %v", what, spent)
-		}
 	}, SpecTimeout(storyTime))
 })

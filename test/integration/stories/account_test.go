@@ -21,29 +21,21 @@ import (
 )
 
 // account counts Xylem's requests in each cluster from its creation on.
-type account map[string]controlplane.Mark
+type account struct{ harness.Account }
 
 func opened(ctx context.Context) account {
 	GinkgoHelper()
-	a := account{}
-	for _, c := range x.Clusters() {
-		mark, err := c.Audit().Mark(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		a[c.Name()] = mark
-	}
-	return a
+	a, err := x.Account(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return account{a}
 }
 
 // requests of Xylem since the account was created, except for Leases.
 func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
 	GinkgoHelper()
-	all, err := c.Audit().Since(ctx, a[c.Name()])
+	requests, err := x.Requests(ctx, a.Account, c)
 	Expect(err).NotTo(HaveOccurred())
-	user := harness.MemberUser
-	if c == x.Host {
-		user = harness.HostUser
-	}
-	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
+	return requests
 }
 
 var _ = Describe("Xylem", Serial, func() {
@@ -175,47 +167,17 @@ var _ = Describe("Xylem", Serial, func() {
 	}, SpecTimeout(storyTime))
 })
 
-// budget is the number of requests that the manager may make to the two clusters for each volume,
-// by side, verb and resource.
-type budget map[string]int
-
-// volumes is the number of volumes for the comparison with a budget. A lagging cache causes an
-// extra request for one of them now and then. An extra request for each of them is detected.
+// budgeted is the number of volumes that a budget is compared with.
 const budgeted = 12
 
-// exceeded returns the requests that exceed the budget: by half a request for each volume or
-// more, and reads by a whole one, because evidence is read again if a cache lags.
-func (b budget) exceeded(spent map[string]int) []string {
-	var found []string
-	for what, n := range spent {
-		slack := budgeted / 2
-		if strings.Contains(what, " get ") {
-			slack = budgeted
-		}
-		if n > b[what]*budgeted+slack {
-			found = append(found, fmt.Sprintf("%s: %d for %d volumes, %d for each are budgeted", what, n, budgeted, b[what]))
-		}
-	}
-	slices.Sort(found)
-	return found
-}
+// budget is what the manager may request for each volume.
+type budget = harness.Budget
 
 // spent returns the manager's requests for a story's volumes, in host and member.
 func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) map[string]int {
 	GinkgoHelper()
-	counts := map[string]int{}
-	for side, c := range map[string]*harness.Cluster{"host": x.Host, "member": member} {
-		for _, r := range a.requests(ctx, c) {
-			elsewhere := r.Namespace != "" && r.Namespace != s.namespace
-			// Requests for all volumes together, at intervals, and those for earlier stories.
-			// Each probe also reads the host's revision with a list of one registration.
-			shared := r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
-			if elsewhere || shared || r.Verb == "watch" {
-				continue
-			}
-			counts[side+" "+r.Verb+" "+r.Resource]++
-		}
-	}
+	counts, err := x.Spent(ctx, a.Account, s.namespace, member)
+	Expect(err).NotTo(HaveOccurred())
 	return counts
 }
 
@@ -247,7 +209,7 @@ var _ = Describe("The cost of a volume", Serial, func() {
 			s.probed(ctx, 1)
 			spent := books.spent(ctx, s, x.Member(one))
 			AddReportEntry(what, spent)
-			Expect(allowed.exceeded(spent)).To(BeEmpty(), "%s: %v", what, spent)
+			Expect(allowed.Exceeded(spent, budgeted)).To(BeEmpty(), "%s: %v", what, spent)
 		}
 		volumes := map[string]string{}
 		spend("from apply to Running", create, func(name string) {

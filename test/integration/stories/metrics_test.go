@@ -3,35 +3,18 @@ package stories_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
+
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // scraped returns all metrics of the manager.
-func scraped(ctx context.Context) (string, error) { return served(ctx, x.Manager.MetricsURL()) }
-
-func served(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("read %s: %s", url, response.Status)
-	}
-	body, err := io.ReadAll(response.Body)
-	return string(body), err
-}
+func scraped(ctx context.Context) (string, error) { return harness.Served(ctx, x.Manager.MetricsURL()) }
 
 // metric returns the manager's value of a series, or "".
 func metric(ctx context.Context, series string) (string, error) {
@@ -92,7 +75,7 @@ var _ = Describe("Metrics", func() {
 	}, SpecTimeout(storyTime))
 
 	It("are served next to profiles, if these are enabled", func(ctx SpecContext) {
-		profile, err := served(ctx, x.Manager.ProfilesURL()+"goroutine?debug=1")
+		profile, err := harness.Served(ctx, x.Manager.ProfilesURL()+"goroutine?debug=1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(profile).To(ContainSubstring("goroutine profile: total"))
 	}, SpecTimeout(storyTime))

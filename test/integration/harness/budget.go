@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// Budget is what the manager may request of the host and of a member for each object: requests
+// by side, verb and resource, such as "host patch persistentvolumeclaims".
+type Budget map[string]int
+
+// Exceeded returns the requests of which there were too many for a number of objects: half a
+// request more for each of them. A cache that is behind costs some of them a request more. For
+// reads it is a whole one, since Xylem looks for evidence again where a cache is behind.
+func (b Budget) Exceeded(spent map[string]int, objects int) []string {
+	var found []string
+	for what, n := range spent {
+		slack := objects / 2
+		if strings.Contains(what, " get ") {
+			slack = objects
+		}
+		if n > b[what]*objects+slack {
+			found = append(found, fmt.Sprintf("%s: %d for %d objects, %d for each are budgeted", what, n, objects, b[what]))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Account counts what Xylem does in each cluster from a moment on.
+type Account map[string]controlplane.Mark
+
+// Account opens an account of all clusters.
+func (x *Xylem) Account(ctx context.Context) (Account, error) {
+	a := Account{}
+	for _, c := range x.Clusters() {
+		mark, err := c.Audit().Mark(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("mark the audit log of %s: %w", c.Name(), err)
+		}
+		a[c.Name()] = mark
+	}
+	return a, nil
+}
+
+// Requests are Xylem's to a cluster since the account was opened, without those about Leases.
+func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlplane.Requests, error) {
+	all, err := c.Audit().Since(ctx, a[c.Name()])
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log of %s: %w", c.Name(), err)
+	}
+	user := MemberUser
+	if c == x.Host {
+		user = HostUser
+	}
+	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
+}
+
+// Spent are Xylem's requests to the host and a member for the objects of a namespace, and for
+// cluster-scoped ones, as a Budget has them.
+func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *Cluster) (map[string]int, error) {
+	counts := map[string]int{}
+	for side, c := range map[string]*Cluster{"host": x.Host, "member": member} {
+		requests, err := x.Requests(ctx, a, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range requests {
+			elsewhere := r.Namespace != "" && r.Namespace != namespace
+			// Of all objects together, at intervals; and what earlier stories left. The host's
+			// revision is read by a list of one registration, at each probe as well.
+			shared := r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
+			if elsewhere || shared || r.Verb == "watch" {
+				continue
+			}
+			counts[side+" "+r.Verb+" "+r.Resource]++
+		}
+	}
+	return counts, nil
+}
+
+// Served returns what a manager serves at an address of its own, such as its metrics.
+func Served(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("read %s: %s", url, response.Status)
+	}
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}

@@ -1,0 +1,116 @@
+package snapshots_test
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// budgeted is the number of objects that a budget is compared with.
+const budgeted = 8
+
+// probed waits until each member was probed once more: what its caches had is done.
+func probed(ctx context.Context) {
+	GinkgoHelper()
+	host, err := x.Fleet.Host.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, m := range x.Members() {
+		var lease coordinationv1.Lease
+		key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: host}
+		Expect(m.API.Get(ctx, key, &lease)).To(Succeed())
+		before := lease.ResourceVersion
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			err := m.API.Get(ctx, key, &lease)
+			return lease.ResourceVersion, err
+		}).ShouldNot(Equal(before))
+	}
+}
+
+// spend does something with a number of objects, and compares what Xylem requested for them with
+// a budget.
+func (s *story) spend(ctx context.Context, what, member string, allowed harness.Budget, steps ...func(i int)) {
+	GinkgoHelper()
+	probed(ctx)
+	account, err := x.Account(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, step := range steps {
+		for i := range budgeted {
+			step(i)
+		}
+	}
+	probed(ctx)
+	spent, err := x.Spent(ctx, account, s.namespace, x.Member(member))
+	Expect(err).NotTo(HaveOccurred())
+	AddReportEntry(fmt.Sprintf("%s, %d times", what, budgeted), spent)
+	Expect(allowed.Exceeded(spent, budgeted)).To(BeEmpty(), "%s: %v", what, spent)
+}
+
+var _ = Describe("The cost", Serial, func() {
+	It("of a snapshot is not more than budgeted, in requests", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		name := func(i int) string { return fmt.Sprintf("snap-%d", i) }
+		contents := make([]string, budgeted)
+		s.spend(ctx, "a snapshot, from creation to ready", one, harness.Budget{
+			// Three patches in the host and one in the member succeed. The others are conflicts with
+			// the snapshot-controllers and the sidecar, which write the contents at the same time.
+			"host patch volumesnapshotcontents": 4, "host patch volumesnapshotcontents/status": 1, "host list volumesnapshotcontents": 1,
+			"member create volumesnapshots": 1, "member patch volumesnapshotcontents": 3,
+		}, func(i int) { s.take(ctx, name(i), "data", deletes) }, func(i int) {
+			contents[i] = contentName(until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i), isReady(true)))
+		})
+		s.spend(ctx, "a snapshot, from deletion to gone", one, harness.Budget{
+			"host patch volumesnapshotcontents": 2, "member patch volumesnapshotcontents": 1, "member delete volumesnapshots": 1,
+			"host list volumesnapshots": 2, "host list volumesnapshotcontents": 2, "member list volumesnapshots": 1, "member list volumesnapshotcontents": 2,
+		}, func(i int) { s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name(i)) }, func(i int) {
+			gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i))
+			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contents[i])
+			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), contents[i])
+		})
+		Expect(s.taken(one, "data")).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("of a restore is not more than budgeted, in requests", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, deletes)
+		name := func(i int) string { return fmt.Sprintf("copy-%d", i) }
+		s.spend(ctx, "a restore and its Pod, from apply to Running", two, harness.Budget{
+			"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
+			"host get persistentvolumeclaims": 1, "host get pods": 1, "host list volumesnapshots": 1, "host list volumesnapshotcontents": 1,
+			"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
+			"member list volumesnapshots": 1, "member list volumesnapshotcontents": 1,
+		}, func(i int) {
+			s.restore(ctx, name(i), "golden")
+			s.uses(ctx, name(i), nodeTwo, name(i))
+		}, func(i int) {
+			s.running(ctx, name(i), nodeTwo)
+			s.restored(ctx, name(i))
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name(i), HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
+		})
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("Metrics", func() {
+	It("count a member's snapshots by state, and the orphaned ones", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		s.ready(ctx, "snap", "data", deletes)
+		for _, series := range []string{
+			`xylem_snapshots{cluster="cluster38",state="ready"} [1-9]`, `xylem_snapshots{cluster="cluster38",state="pending"} \d`,
+			`xylem_snapshots{cluster="cluster38",state="deleting"} \d`, `xylem_orphaned_snapshots{cluster="cluster38"} \d`,
+		} {
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				return harness.Served(ctx, x.Manager.MetricsURL())
+			}).Should(MatchRegexp("(?m)^" + series))
+		}
+	}, SpecTimeout(storyTime))
+})
