@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// Names of the volume that a member had before Xylem: the namespace there, its claim on both
+// sides, and the volume in the host.
+const (
+	legacySpace = "legacy"
+	archiveApp  = "archive"
+	// archiveClass is one of several in the host that map to the volume's class.
+	archiveClass = "openebs-hostpath"
+)
+
+// archiveData is what the volume has.
+const archiveData = "written before Xylem"
+
+// adopt uses, in the host, a volume that a member had before.
+func (d *demo) adopt(ctx context.Context) error {
+	d.out.section("Adoption: the host uses a disk that a member had before Xylem")
+	volume, err := d.leaveVolume(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.runAdopt(ctx, volume); err != nil {
+		return err
+	}
+	d.prompt(d.host, "kubectl apply -f "+manifests+"archive.yaml  # prefers "+spare)
+	if _, err := d.scene(ctx, true, d.apply(manifests+"archive.yaml"),
+		d.claimBound(d.host, space, archiveApp), d.claimBound(d.members[0], space, archiveApp), d.podRunning(d.host, space, archiveApp)); err != nil {
+		return err
+	}
+	d.checks.equal("adoption: the Pod runs where the disk is", pinned, d.placeOf(archiveApp), "although "+spare+" was preferred")
+	return d.checkAdopted(volume)
+}
+
+// leaveVolume leaves a volume with data in the first member that no claim there has, and
+// returns its name.
+func (d *demo) leaveVolume(ctx context.Context) (string, error) {
+	m := d.members[0]
+	if err := d.do(ctx, m, "apply", "-f", manifests+"legacy.yaml"); err != nil {
+		return "", err
+	}
+	bound := d.claimBound(m, legacySpace, archiveApp)
+	if err := d.await(ctx, bound.expected, func(context.Context) (string, error) { return bound.lacking() }); err != nil {
+		return "", err
+	}
+	volume := m.claim(legacySpace, archiveApp).Spec.VolumeName
+	id, err := d.diskOfVolume(m, volume)
+	if err != nil {
+		return "", err
+	}
+	if err := m.WriteData(id, archiveData); err != nil {
+		return "", err
+	}
+	d.out.line("   the disk of %s/%s in %s now has: %s", legacySpace, archiveApp, pinned, archiveData)
+	d.out.line("   (its claim goes, and the volume stays: policy Retain)")
+	const retain = `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
+	d.prompt(m, "kubectl patch pv "+volume+" \\")
+	d.out.line("       -p '%s'", retain)
+	if _, err := d.kubectl(ctx, m, "patch", "pv", volume, "-p", retain); err != nil {
+		return "", err
+	}
+	if err := d.do(ctx, m, "delete", "namespace", legacySpace, "--wait=false"); err != nil {
+		return "", err
+	}
+	return volume, d.await(ctx, "volume "+volume+" Released", func(context.Context) (string, error) {
+		pv := m.volume(volume)
+		switch {
+		case pv == nil:
+			return "it is gone", nil
+		case pv.Status.Phase != corev1.VolumeReleased || m.claim(legacySpace, archiveApp) != nil:
+			return "it is " + string(pv.Status.Phase), nil
+		default:
+			return "", nil
+		}
+	})
+}
+
+// runAdopt runs the plugin, first without changes.
+func (d *demo) runAdopt(ctx context.Context, volume string) error {
+	for _, dry := range []bool{true, false} {
+		args := []string{"xylem", "adopt", pinned, volume, "--name", archiveApp, "--claim", space + "/" + archiveApp, "--class", archiveClass}
+		note := ""
+		if dry {
+			args, note = append(args, "--dry-run"), " --dry-run"
+		}
+		d.prompt(d.host, "kubectl xylem adopt "+pinned+" \\")
+		d.out.line("       %s --class %s \\", volume, archiveClass)
+		d.out.line("       --name %s --claim %s/%s%s \\", archiveApp, space, archiveApp, note)
+		d.out.line("       --member-kubeconfig %s-admin.kubeconfig", pinned)
+		out, err := d.kubectl(ctx, d.host, append(args, "--member-kubeconfig", d.members[0].KubeconfigPath())...)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(out) {
+			d.out.line("   %s", strings.TrimRight(line, "\n"))
+		}
+		_, err = d.kubectl(ctx, d.host, "get", "pv", archiveApp)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		check := "adoption: the dry run changes nothing"
+		if !dry {
+			check = "adoption: the host has a volume that represents the disk"
+		}
+		d.checks.equal(check, dry, err != nil, "")
+	}
+	return nil
+}
+
+// checkAdopted checks that the claim in the host has the disk, with its data, and that no other
+// disk was created for it.
+func (d *demo) checkAdopted(volume string) error {
+	m := d.members[0]
+	leaf := m.claim(space, archiveApp)
+	if leaf == nil {
+		return &unmet{"claim " + archiveApp + " in " + m.Name(), "it is gone"}
+	}
+	d.checks.equal("adoption: the claim has this volume in "+pinned, volume, leaf.Spec.VolumeName, shortVolume(volume))
+	counts, err := d.countCalls(ledger.CreateVolume, archiveApp)
+	if err != nil {
+		return err
+	}
+	none := fmt.Sprintf("0 in %s, 0 in %s", pinned, spare)
+	d.checks.equal("adoption: no disk was created", none, counts, none)
+	id, err := d.diskOfVolume(m, volume)
+	if err != nil {
+		return err
+	}
+	data, err := m.ReadData(id)
+	if err != nil {
+		return err
+	}
+	d.out.line("   the disk of %s in %s has: %s", archiveApp, pinned, data)
+	d.checks.equal("adoption: with its data", archiveData, data, data)
+	return nil
+}
+
+// diskOfVolume returns the driver's ID of a volume's disk.
+func (d *demo) diskOfVolume(m *view, volume string) (string, error) {
+	book, err := m.Ledger()
+	if err != nil {
+		return "", err
+	}
+	for id, e := range book.Live() {
+		if e.PVName == volume {
+			return id, nil
+		}
+	}
+	return "", &unmet{"a disk of volume " + volume + " in " + m.Name(), "none in the ledger"}
+}
