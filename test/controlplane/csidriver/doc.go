@@ -1,6 +1,7 @@
-// Package csidriver is a CSI controller that creates a directory for each volume and keeps a ledger
-// of every call. The real csi-provisioner and csi-resizer call it, so everything above it is as in
-// production. It has no node service, because there are no kubelets.
+// Package csidriver is a CSI driver that creates a directory for each volume and keeps a ledger of
+// every call to its controller. The real csi-provisioner and csi-resizer call it, so everything
+// above it is as in production. Loopback clusters have no kubelets, so it has no node service there.
+// On a node with a kubelet (Options.Node), it registers itself there and mounts the directories.
 //
 // Its state is its directory: volumes/<id>/ for each volume, snapshots/<id>/ for each snapshot,
 // ledger.jsonl, and faults.json. With the latter, a test makes calls fail, stall, or lose their

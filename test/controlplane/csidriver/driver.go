@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -55,12 +56,16 @@ type Options struct {
 	MaxVolumeBytes, CapacityBytes int64
 	// Attach announces that volumes must be attached to a node.
 	Attach bool
+	// Node is the name of the node that the driver serves the node service on, if that node has a
+	// kubelet. Without a name, there is no node service.
+	Node string
 }
 
-// Driver serves the identity and controller services of CSI.
+// Driver serves the identity, controller and node services of CSI.
 type Driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
+	csi.UnimplementedNodeServer
 
 	options Options
 	book    *ledger.Writer
@@ -84,11 +89,27 @@ func New(o Options) (*Driver, error) {
 	return &Driver{options: o, book: book, store: s, faults: newInjector(o.Dir)}, nil
 }
 
+// Listen listens on a unix socket. It removes one that is there, because a driver that was
+// killed leaves its sockets behind.
+func Listen(ctx context.Context, socket string) (net.Listener, error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("removing the old socket: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return listener, nil
+}
+
 // Serve serves calls on l until ctx ends.
 func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, d)
 	csi.RegisterControllerServer(server, d)
+	if d.options.Node != "" {
+		csi.RegisterNodeServer(server, d)
+	}
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	return errors.Join(server.Serve(l), d.book.Close())

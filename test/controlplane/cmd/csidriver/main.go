@@ -1,4 +1,5 @@
-// Command csidriver serves the CSI driver of loopback clusters on a unix socket.
+// Command csidriver serves the CSI driver of the tests' clusters on a unix socket. On a node with
+// a kubelet, it also registers itself there.
 package main
 
 import (
@@ -6,11 +7,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 )
@@ -23,9 +24,11 @@ func main() {
 	flag.Int64Var(&o.MaxVolumeBytes, "max-volume-bytes", 0, "largest volume, 0 for no limit")
 	flag.Int64Var(&o.CapacityBytes, "capacity-bytes", 0, "capacity of all volumes together, 0 for no limit")
 	flag.BoolVar(&o.Attach, "attach", false, "announce that volumes have to be attached to nodes")
+	flag.StringVar(&o.Node, "node", "", "name of the node whose Pods use the volumes; empty without a kubelet")
+	registration := flag.String("registration", "", "path of the socket by which the driver registers with the node's kubelet; needs --node")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, *socket)
+	err := run(ctx, o, *socket, *registration)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "csidriver:", err)
@@ -33,22 +36,26 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o csidriver.Options, socket string) error {
-	if o.Name == "" || o.Dir == "" || socket == "" {
+func run(ctx context.Context, o csidriver.Options, socket, registration string) error {
+	switch {
+	case o.Name == "" || o.Dir == "" || socket == "":
 		return errors.New("--name, --dir and --socket are required")
+	case (o.Node == "") != (registration == ""):
+		return errors.New("--node and --registration belong together")
 	}
 	driver, err := csidriver.New(o)
 	if err != nil {
 		return err
 	}
-	// A driver that was killed leaves its socket behind.
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the old socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	listener, err := csidriver.Listen(ctx, socket)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return err
 	}
 	fmt.Println("serving on", socket)
-	return driver.Serve(ctx, listener)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return driver.Serve(ctx, listener) })
+	if registration != "" {
+		group.Go(func() error { return driver.Register(ctx, registration, socket) })
+	}
+	return group.Wait()
 }

@@ -1,0 +1,31 @@
+package csidriver
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount shows the directory at the target, too.
+func mount(dir, target string, readOnly bool) error {
+	if err := unix.Mount(dir, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s at %s: %w", dir, target, err)
+	}
+	if !readOnly {
+		return nil
+	}
+	// A bind mount takes this flag in a second step only.
+	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		return errors.Join(fmt.Errorf("making %s read-only: %w", target, err), unmount(target))
+	}
+	return nil
+}
+
+// unmount removes the mount at the target. It succeeds if there is none.
+func unmount(target string) error {
+	if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package csidriver
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const needsRight = "mounts need CAP_SYS_ADMIN, which the end-to-end tests on kind have"
+
+func TestPublish(t *testing.T) {
+	for name, readOnly := range map[string]bool{"to write": false, "to read": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			disk, target := filepath.Join(dir, "disk"), filepath.Join(dir, "pods", "target")
+			if err := os.Mkdir(disk, 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(disk, "file"), []byte("data"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // The kubelet repeats calls.
+				if err := publish(disk, target, readOnly); errors.Is(err, unix.EPERM) {
+					t.Skip(needsRight)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Cleanup(func() { _ = unmount(target) })
+			if content, err := os.ReadFile(filepath.Join(target, "file")); err != nil || string(content) != "data" {
+				t.Errorf("the target shows %q: %v", content, err)
+			}
+			err := os.WriteFile(filepath.Join(target, "new"), nil, 0o600)
+			if got := errors.Is(err, unix.EROFS); got != readOnly {
+				t.Errorf("writing ended with %v", err)
+			}
+			if err := unpublish(target); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Lstat(target); !os.IsNotExist(err) {
+				t.Errorf("the target is there: %v", err)
+			}
+			if content, err := os.ReadFile(filepath.Join(disk, "file")); err != nil || string(content) != "data" {
+				t.Errorf("the disk has %q: %v", content, err)
+			}
+		})
+	}
+}
+
+// TestUnpublishKeepsData unpublishes a directory that holds files and is no mount: a disk whose
+// mount was lost must not be emptied.
+func TestUnpublishKeepsData(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "target")
+	if err := os.MkdirAll(target, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(target, "file")
+	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unpublish(target); errors.Is(err, unix.EPERM) {
+		t.Skip(needsRight)
+	} else if err == nil {
+		t.Error("a directory with files was removed")
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != "kept" {
+		t.Errorf("the file has %q: %v", content, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // The second time, the target is gone.
+		if err := unpublish(target); err != nil {
+			t.Error(err)
+		}
+	}
+}
