@@ -187,7 +187,7 @@ test-e2e: image build kube $(HELM) ## Tell the end-to-end stories on kind, or wi
 		go test -count=1 -v -timeout $(E2E_TIMEOUT) $(TESTFLAGS) ./test/e2e -ginkgo.v -ginkgo.no-color
 
 .PHONY: setup-test-e2e
-setup-test-e2e: image ## Start the kind clusters of the end-to-end tests, and leave them for work by hand; KIND_NODE_IMAGE names another node image.
+setup-test-e2e: image kube ## Start the kind clusters of the end-to-end tests, and leave them for work by hand; KIND_NODE_IMAGE names another node image.
 	@go run ./test/e2e/cmd/clusters up
 
 .PHONY: cleanup-test-e2e

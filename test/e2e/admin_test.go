@@ -127,7 +127,8 @@ func tree(ctx context.Context, namespace, claim string) {
 // order.
 func uninstall(ctx context.Context) {
 	GinkgoHelper()
-	run(ctx, world.Host(), "kubectl", "delete", "storageclass", fleet.Class, "just-in-time", "--ignore-not-found")
+	run(ctx, world.Host(), "kubectl", "delete", "storageclass", fleet.Class, fleet.Disks, "just-in-time", "--ignore-not-found")
+	run(ctx, world.Host(), "kubectl", "delete", "volumesnapshotclass", "snapshots", "--ignore-not-found")
 	run(ctx, world.Host(), "kubectl", "--namespace", system, "delete", "secret", fleet.Second+"-kubeconfig")
 	run(ctx, world.Host(), "helm", "uninstall", "xylem", "--namespace", system, "--wait", "--timeout", settle.String())
 	run(ctx, world.Member(fleet.Second), "helm", "uninstall", "xylem-member", "--namespace", system, "--wait", "--timeout", settle.String())

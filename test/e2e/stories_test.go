@@ -126,7 +126,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Eventually(forwarded).WithContext(ctx).Should(gbytes.Say(`Forwarding from (127\.0\.0\.1:\d+)`))
 		address := "http://" + regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(string(forwarded.Contents()))
 		Eventually(attached).WithContext(ctx).Should(gbytes.Say("If you don't see a command prompt|serving"))
-		posted, err := http.Post(address, "text/plain", strings.NewReader("by port-forward")) //nolint:noctx // of a test
+		posted, err := post(ctx, address, "by port-forward")
 		Expect(err).NotTo(HaveOccurred())
 		content, err := io.ReadAll(posted.Body)
 		Expect(errors.Join(err, posted.Body.Close())).To(Succeed())
@@ -152,7 +152,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(run(ctx, world.Host(), "kubectl", "-n", "reached", "logs", pod, "-c", "debugger")).To(ContainSubstring("debugged"))
 
 		By("the log of the container before, once it has ended")
-		if ended, err := http.Post(address+"/end", "text/plain", nil); err == nil { //nolint:noctx // of a test
+		if ended, err := post(ctx, address+"/end", ""); err == nil {
 			Expect(ended.Body.Close()).To(Succeed())
 		}
 		Eventually(func() (string, error) {
@@ -214,6 +214,10 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "test-promise")
 		emptied(ctx, member, "test-promise")
 	}, SpecTimeout(storyTime))
+
+	It("takes a snapshot of a disk, restores it after an accident, and clones the disk", takesSnapshots, SpecTimeout(storyTime))
+
+	It("gives the host a disk that a member had before, with its data", adopts, SpecTimeout(storyTime))
 
 	It("keeps the host's DaemonSets off virtual nodes, and does not change them otherwise", func(ctx SpecContext) {
 		if onKind == nil {
@@ -526,7 +530,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Skip("there is no chart there")
 		}
 		// Includes namespaces of failed stories.
-		for _, namespace := range []string{"test-new", "test-promise", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
+		for _, namespace := range []string{"test-new", "test-promise", "kept", "adopted", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
 			removeNamespace(ctx, namespace)
 		}
 		for _, m := range world.Members() {
@@ -553,6 +557,15 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 })
+
+func post(ctx context.Context, url, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "text/plain")
+	return http.DefaultClient.Do(request)
+}
 
 func everywhere() []*fleet.Cluster { return append([]*fleet.Cluster{world.Host()}, world.Members()...) }
 

@@ -128,12 +128,16 @@ func (k *Kind) Up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	packed, err := packPrograms(ctx, k.options.Progress)
+	if err != nil {
+		return err
+	}
 	names := []string{HostName, First, Second}
 	clusters := make([]*Cluster, len(names))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			clusters[i], err = k.up(groupCtx, name, workload)
+			clusters[i], err = k.up(groupCtx, name, imagesOf(name, workload, packed))
 			return err
 		})
 	}
@@ -159,7 +163,7 @@ nodes:
 }
 
 // up starts one cluster, unless it runs, and prepares it for the tests.
-func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image) (*Cluster, error) {
+func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) (*Cluster, error) {
 	there, err := k.provider.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing the clusters of kind: %w", err)
@@ -188,16 +192,18 @@ func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image
 	if err != nil {
 		return nil, err
 	}
-	if err := k.load(name, workload); err != nil {
+	if err := k.load(name, images); err != nil {
 		return nil, err
 	}
 	if err := ready(ctx, c); err != nil {
 		return nil, err
 	}
 	if name != HostName {
-		err = k.memberClass(ctx, c)
+		if err := k.memberClass(ctx, c); err != nil {
+			return nil, err
+		}
 	}
-	return c, err
+	return c, storage(ctx, c)
 }
 
 // explain returns the output of a failed command, and a hint.
@@ -293,10 +299,10 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 }
 
 // load loads the images onto a cluster's nodes, and the manager's onto the host's.
-func (k *Kind) load(name string, workload map[string]v1.Image) error {
+func (k *Kind) load(name string, images map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
 		reader, writer := io.Pipe()
-		go func() { writer.CloseWithError(image.Write(writer, workload)) }()
+		go func() { writer.CloseWithError(image.Write(writer, images)) }()
 		if err := nodeutils.LoadImageArchive(n, reader); err != nil {
 			return fmt.Errorf("loading the tests' image onto %s: %w", n, err)
 		}
@@ -426,9 +432,15 @@ func docker(ctx context.Context, args ...string) error {
 // Files lists the directories that a member's provisioner has created on its nodes and not
 // removed.
 func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
+	return k.list(ctx, member, "/var/local-path-provisioner")
+}
+
+// list lists what is in directories of a member's nodes, as far as there are such directories.
+func (k *Kind) list(ctx context.Context, member string, dirs ...string) ([]string, error) {
 	var files []string
 	err := k.eachNode(member, func(n nodes.Node) error {
-		out, err := exec.CommandContext(ctx, "docker", "exec", n.String(), "sh", "-c", "ls /var/local-path-provisioner 2>/dev/null || true").Output() //nolint:gosec // Our own node.
+		script := `for dir in "$@"; do ls "$dir" 2>/dev/null || true; done`
+		out, err := exec.CommandContext(ctx, "docker", append([]string{"exec", n.String(), "sh", "-c", script, "sh"}, dirs...)...).Output() //nolint:gosec // Our own node.
 		if err != nil {
 			return fmt.Errorf("listing the disks on %s: %w", n, err)
 		}

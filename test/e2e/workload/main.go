@@ -5,9 +5,15 @@
 //	POST /  append a line, log it, and respond when it is on the disk
 //	POST /end  exit with code 7
 //
-// With arguments, it is what kubectl exec and debug run: "say WORD..." prints the words and
-// exits with code 7, "copy" copies its input to its output, "terminal" prints the size of its
-// terminal, or that it has none. With the name tar, it is what kubectl cp runs.
+// With arguments, it is what kubectl exec and debug run:
+//
+//	say WORD...      print the words, and exit with code 7
+//	copy             copy the input to the output
+//	terminal         print the size of the terminal, or that there is none
+//	show             print the content of the file
+//	replace WORD...  replace the content of the file with one line
+//
+// With the name tar, it is what kubectl cp runs.
 package main
 
 import (
@@ -73,11 +79,36 @@ func execute(args []string) int {
 		fmt.Fprintln(os.Stdout, terminal(int(os.Stdin.Fd())))
 		return 0
 	case "copy":
-		if _, err := io.Copy(os.Stdout, os.Stdin); err == nil {
-			return 0
-		}
+		return code(copied(os.Stdin))
+	case "show":
+		return code(show(file))
+	case "replace":
+		return code(write(file, os.O_TRUNC, strings.Join(args[1:], " ")))
 	}
 	return 1
+}
+
+// code logs an error and returns the exit code.
+func code(err error) int {
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	return 0
+}
+
+func copied(in io.Reader) error {
+	_, err := io.Copy(os.Stdout, in)
+	return err
+}
+
+func show(path string) error {
+	content, err := os.ReadFile(path) //nolint:gosec // Our own file.
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(content)
+	return err
 }
 
 // terminal prints the size of the terminal. kubectl sends the size after the program has
@@ -105,7 +136,12 @@ type lines struct {
 func (l *lines) append(line string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return write(l.path, os.O_APPEND, line)
+}
+
+// write writes a line to a file. It returns when the line is on the disk.
+func write(path string, how int, line string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|how, 0o600) //nolint:gosec // Our own file.
 	if err != nil {
 		return err
 	}

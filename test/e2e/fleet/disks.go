@@ -1,0 +1,147 @@
+package fleet
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/image"
+)
+
+// Disks is the StorageClass of the second member whose driver takes snapshots and clones, which
+// kind's own provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
+const Disks = "disks"
+
+// disksDir is the directory of the driver's disks and snapshots on the node.
+const disksDir = "/var/lib/xylem-disks"
+
+//go:embed snapshot-controller.yaml
+var snapshotController string
+
+//go:embed disks.yaml
+var disks string
+
+// csiDriver is the name of the driver's program. Its path has a hash.
+const csiDriver = "csidriver"
+
+// programs are the programs of the manifests in a cluster, each in an image of its own. The host
+// only serves VolumeSnapshots: Xylem takes them.
+var programs = map[string][]string{
+	HostName: {kubebin.SnapshotController},
+	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},
+}
+
+// packPrograms packs the programs of all manifests into images, by the names of the programs.
+func packPrograms(ctx context.Context, progress func(format string, args ...any)) (map[string]v1.Image, error) {
+	root, err := kubebin.Root()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := kubebin.Dir(root)
+	if err != nil {
+		return nil, err
+	}
+	driver, err := kubebin.CSIDriver(ctx, root, progress)
+	if err != nil {
+		return nil, err
+	}
+	packed := map[string]v1.Image{}
+	for _, name := range programs[Second] {
+		from := filepath.Join(dir, name)
+		if name == csiDriver {
+			from = driver
+		} else if err := kubebin.Check(dir, []string{name}); err != nil {
+			return nil, err
+		}
+		scratch, err := image.Scratch("linux", runtime.GOARCH)
+		if err != nil {
+			return nil, err
+		}
+		packed[name], err = image.Build(scratch, []image.File{{Path: "/" + name, Mode: 0o755, From: from}},
+			func(c *v1.Config) { c.Entrypoint = []string{"/" + name} })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return packed, nil
+}
+
+// imagesOf returns the images for a cluster's nodes, by their tags.
+func imagesOf(name string, workload, packed map[string]v1.Image) map[string]v1.Image {
+	images := maps.Clone(workload)
+	for _, program := range programs[name] {
+		images["xylem-e2e/"+program+":dev"] = packed[program]
+	}
+	return images
+}
+
+// storage gives a cluster the manifests of its programs, and waits until they run.
+func storage(ctx context.Context, c *Cluster) error {
+	if len(programs[c.Name]) == 0 {
+		return nil
+	}
+	root, err := kubebin.Root()
+	if err != nil {
+		return err
+	}
+	files, err := kubebin.SnapshotCRDs(ctx, root)
+	if err != nil {
+		return err
+	}
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{
+		Paths: files, ErrorIfPathMissing: true, MaxTime: patience, PollInterval: poll,
+	})
+	if err != nil {
+		return fmt.Errorf("installing the definitions of VolumeSnapshots in %s: %w", c.Name, err)
+	}
+	deployments, manifests := []string{"snapshot-controller"}, snapshotController
+	if slices.Contains(programs[c.Name], csiDriver) {
+		deployments, manifests = append(deployments, "disks"), manifests+"\n---\n"+disks
+	}
+	if err := applyAll(ctx, c, manifests); err != nil {
+		return err
+	}
+	for _, name := range deployments {
+		if err := available(ctx, c, client.ObjectKey{Namespace: "kube-system", Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func applyAll(ctx context.Context, c *Cluster, manifests string) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), len(manifests))
+	for {
+		var o unstructured.Unstructured
+		err := decoder.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading a manifest for %s: %w", c.Name, err)
+		}
+		err = c.API.Apply(ctx, client.ApplyConfigurationFromUnstructured(&o), client.FieldOwner("xylem-e2e"), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("applying %s %s to %s: %w", o.GetKind(), o.GetName(), c.Name, err)
+		}
+	}
+}
+
+// Disks lists the disks and snapshots that the second member's driver has.
+func (k *Kind) Disks(ctx context.Context) ([]string, error) {
+	return k.list(ctx, Second, disksDir+"/volumes", disksDir+"/snapshots")
+}
