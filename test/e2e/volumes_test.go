@@ -20,6 +20,11 @@ import (
 func takesSnapshots(ctx SpecContext) {
 	const namespace = "kept"
 	offersDisks(ctx)
+	By("the driver has registered itself with the kubelet of the member's node")
+	Eventually(func() (string, error) {
+		return user(ctx, world.Member(fleet.Second), "", "kubectl", "get", "csinodes", "-o", "jsonpath={.items[*].spec.drivers[*].name}")
+	}).WithContext(ctx).Should(ContainSubstring(fleet.DisksDriver))
+
 	makeNamespace(ctx, namespace)
 	apply(ctx, world.Host(), onDisks(workload(namespace, "ledger", fleet.Second)))
 	runningPod(ctx, world.Host(), namespace, "ledger")

@@ -26,6 +26,9 @@ import (
 // kind's own provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
 const Disks = "disks"
 
+// DisksDriver is the name of that driver.
+const DisksDriver = "disks.csi.e2e.xylem.io"
+
 // disksDir is the directory of the driver's disks and snapshots on the node.
 const disksDir = "/var/lib/xylem-disks"
 
