@@ -1,0 +1,62 @@
+package config
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func named(objects []*unstructured.Unstructured) []string {
+	var names []string
+	for _, obj := range objects {
+		names = append(names, obj.GetKind()+" "+obj.GetName())
+	}
+	return names
+}
+
+// Every file of the kustomization is embedded, and each policy has its binding.
+func TestHostPoliciesAreWhole(t *testing.T) {
+	objects, err := HostPolicies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := named(objects)
+	for _, name := range names {
+		if kind, policy := "ValidatingAdmissionPolicy ", name[len("ValidatingAdmissionPolicy "):]; name == kind+policy && !slices.Contains(names, "ValidatingAdmissionPolicyBinding "+policy) {
+			t.Errorf("%s has no binding: %v", name, names)
+		}
+	}
+	content, err := os.ReadFile("policy/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list kustomization
+	if err := yaml.UnmarshalStrict(content, &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != 2*len(list.Resources) {
+		t.Errorf("%d files, and %v", len(list.Resources), names)
+	}
+}
+
+func TestHostDefinitionAndRoles(t *testing.T) {
+	definition, err := HostDefinition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := definition.GetName(); got != "clusterregistrations.cluster.xylem.io" {
+		t.Errorf("got %q", got)
+	}
+	roles, err := HostRoles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ClusterRole manager-role", "Role manager-role", "Role leader-election-role", "ClusterRole metrics-auth-role"} {
+		if !slices.Contains(named(roles), want) {
+			t.Errorf("no %s in %v", want, named(roles))
+		}
+	}
+}
