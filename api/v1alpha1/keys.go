@@ -44,6 +44,9 @@ const (
 	// DefaultNamespace contains the manager, its Secrets and its records in the host, and
 	// its fence in a member.
 	DefaultNamespace = "xylem-system"
+
+	// LeaderLease is the Lease in the manager's namespace that the leading replica holds.
+	LeaderLease = "xylem-manager"
 )
 
 // Labels.

@@ -98,15 +98,15 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"}
 	var missing []string
 	for _, right := range i.Rights {
-		for _, attributes := range attributes(right) {
+		for _, attributes := range Attributes(right) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: user, Groups: groups, ResourceAttributes: &attributes,
 			}}
 			if err := c.Client.Create(ctx, review); err != nil {
-				return fmt.Errorf("check whether %s may %s: %w", user, describe(attributes), err)
+				return fmt.Errorf("check whether %s may %s: %w", user, Describe(attributes), err)
 			}
 			if !review.Status.Allowed {
-				missing = append(missing, describe(attributes))
+				missing = append(missing, Describe(attributes))
 			}
 		}
 	}
@@ -116,8 +116,8 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 	return nil
 }
 
-// attributes returns the individual permissions that rules grant.
-func attributes(r Rights) []authorizationv1.ResourceAttributes {
+// Attributes returns the individual permissions that rules grant.
+func Attributes(r Rights) []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -140,7 +140,8 @@ func attributes(r Rights) []authorizationv1.ResourceAttributes {
 	return out
 }
 
-func describe(a authorizationv1.ResourceAttributes) string {
+// Describe names a permission: verb, resource, and where.
+func Describe(a authorizationv1.ResourceAttributes) string {
 	what := a.Resource
 	if a.Subresource != "" {
 		what += "/" + a.Subresource

@@ -46,7 +46,7 @@ const (
 	// userAgent is the user agent of all calls.
 	userAgent = "xylem"
 	// LeaderElectionID names the Lease that the leading replica holds.
-	LeaderElectionID = "xylem-manager"
+	LeaderElectionID = v1alpha1.LeaderLease
 	// nominatedSince is the first Kubernetes version whose scheduler sets, by default,
 	// status.nominatedNodeName before it binds a Pod (KEP-5278).
 	nominatedSince = "1.35.0"
