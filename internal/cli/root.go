@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/adopt"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
 	"github.com/xylem-io/xylem/internal/cli/register"
 	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/tree"
@@ -62,7 +63,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, doctor.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

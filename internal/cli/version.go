@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -16,11 +17,11 @@ func newVersion(env *command.Env) *cobra.Command {
 		Short: "Show the plugin's version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
+			version := command.Version
+			if info, ok := debug.ReadBuildInfo(); ok && version == "" {
 				version = info.Main.Version
 			}
-			fmt.Fprintf(env.Out, "%s %s, %s\n", name, version, runtime.Version())
+			fmt.Fprintf(env.Out, "%s %s, %s\n", name, cmp.Or(version, "unknown"), runtime.Version())
 			return nil
 		},
 	}

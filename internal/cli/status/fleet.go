@@ -97,15 +97,23 @@ func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	if ready != nil {
 		m.Ready, m.Reason = ready.Status == metav1.ConditionTrue, gather.Plain(ready.Reason)
 	}
+	m.Problems = Problems(r)
+	return m
+}
+
+// Problems returns the conditions of a registration that an admin must look at.
+func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
+	var problems []model.Condition
+	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
 		if concerns(c, ready) {
-			m.Problems = append(m.Problems, model.Condition{
+			problems = append(problems, model.Condition{
 				Type: c.Type, Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime,
 			})
 		}
 	}
-	return m
+	return problems
 }
 
 // concerns reports whether an admin must look at a condition. Ready repeats the message of

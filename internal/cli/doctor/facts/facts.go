@@ -47,6 +47,8 @@ type Cluster struct {
 	ID string
 	// Version of Kubernetes, such as v1.36.3, or "".
 	Version string
+	// At is when it was read, by this machine's clock.
+	At time.Time
 	// Clock is the difference between the cluster's clock and this machine's.
 	Clock Clock
 	// Policies and their Bindings, all of them.

@@ -45,6 +45,7 @@ func (r *reader) readHost(ctx context.Context, namespace string, now time.Time) 
 	h.Version = r.version()
 	h.Account = shipped.Account{Namespace: namespace, Name: defaultAccount}
 	r.readManager(ctx, &h)
+	h.At = r.dates.clock.Now()
 	jobs(
 		func() { r.policies(ctx, &h.Cluster) },
 		func() { r.hostRights(ctx, &h) },
@@ -144,8 +145,9 @@ func (r *reader) readControlPlane(ctx context.Context, h *Host) {
 	)
 }
 
-// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
-var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",[^}]*\} ([01])`)
+// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate). One
+// that is alpha is off by default.
+var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
 // gates reads the feature gates of the API server from its metrics.
 func (r *reader) gates(ctx context.Context) Object[map[string]bool] {
@@ -159,8 +161,8 @@ func (r *reader) gates(ctx context.Context) Object[map[string]bool] {
 	found := map[string]bool{}
 	lines := bufio.NewScanner(io.LimitReader(stream, metricsLimit))
 	for lines.Scan() {
-		if match := gate.FindSubmatch(lines.Bytes()); match != nil {
-			found[string(match[1])] = string(match[2]) == "1"
+		if match := gate.FindSubmatch(lines.Bytes()); match != nil && string(match[2]) != "ALPHA" {
+			found[string(match[1])] = string(match[3]) == "1"
 		}
 	}
 	if err := lines.Err(); err != nil {

@@ -211,7 +211,7 @@ func (v *visit) common(ctx context.Context, r *reader, m *Member) {
 	m.Version = r.version()
 	m.Snapshots = r.snapshots()
 	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence, Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
-	m.Clock = r.dates.measurement()
+	m.At, m.Clock = v.env.Clock.Now(), r.dates.measurement()
 }
 
 // accountIn returns the account of this host in a member: one of its own, if there is one.

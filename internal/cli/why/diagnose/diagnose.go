@@ -313,16 +313,21 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 }
 
 func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1.Time) {
-	what, toDo := split(message)
+	what, toDo := Explain(reason, message)
+	w.causes = append(w.causes, Cause{Ref: refOf(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
+}
+
+// Explain splits a condition's message into what happened, without a full stop, and what to do,
+// which is the advice for its reason if the message has none.
+func Explain(reason, message string) (what, toDo string) {
+	what, toDo = split(message)
 	if toDo == "" {
 		toDo = toDoFor(reason, message)
 	}
 	if toDo == nothing {
 		toDo = ""
 	}
-	w.causes = append(w.causes, Cause{
-		Ref: refOf(n), Reason: reason, What: cmp.Or(what, reason), ToDo: toDo, Since: since, stage: at,
-	})
+	return cmp.Or(what, reason), toDo
 }
 
 const (

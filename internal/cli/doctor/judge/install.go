@@ -1,0 +1,236 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/check"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// installAgain is what to do about something in the host that is not as this version ships it.
+const installAgain = "Run helm upgrade with the chart of the manager's version, or apply config/default of it."
+
+// definition compares the CustomResourceDefinition with this version's.
+func definition(h *facts.Host) ([]Finding, error) {
+	if !h.Definition.Read {
+		return nil, nil
+	}
+	is := h.Definition.Item
+	if is == nil {
+		return []Finding{{Error, CheckDefinition, "", "the host has no ClusterRegistrations: Xylem is not installed, or the current context is not the host",
+			"Install the chart xylem, or choose another context with --context."}}, nil
+	}
+	want, err := shipped.Definition()
+	if err != nil {
+		return nil, err
+	}
+	s := shipped.SchemaOf(is, want)
+	switch {
+	case !established(is):
+		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("the API server doesn't serve CustomResourceDefinition %q: it is not Established", is.GetName()), "See its conditions: kubectl describe crd " + is.GetName()}}, nil
+	case len(s.Lacks) > 0:
+		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin: it lacks %s, which the API server drops", is.GetName(), named("field", s.Lacks)),
+			installAgain + " If the manager is as old, use the plugin of its version."}}, nil
+	case len(s.Adds) > 0:
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin: it has %s, which the plugin doesn't know", is.GetName(), named("field", s.Adds)),
+			"Use the plugin of the manager's version."}}, nil
+	case s.Differs:
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the fields of this version, with other rules or defaults: it is of another version, or somebody changed it", is.GetName()), installAgain}}, nil
+	}
+	return []Finding{ok(CheckDefinition, "", "the CustomResourceDefinition is the one of this version")}, nil
+}
+
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return err == nil && slices.ContainsFunc(conditions, func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields["type"] == "Established" && fields["status"] == string(metav1.ConditionTrue)
+	})
+}
+
+// stale is how old the renewal of a Lease must be before nobody seems to hold it.
+const stale = time.Minute
+
+// expired reports whether nobody renews a Lease, at a time by the cluster's clock.
+func expired(lease *coordinationv1.Lease, now time.Time) bool {
+	lasts := max(stale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts
+}
+
+// manager checks whether one runs and leads.
+func manager(h *facts.Host) []Finding {
+	if !h.Deployment.Read || !h.Leader.Read {
+		return nil
+	}
+	leads := h.Leader.Item != nil && !expired(h.Leader.Item, h.At.Add(h.Clock.Ahead))
+	logs := fmt.Sprintf("See kubectl -n %s get pods, and kubectl -n %s logs -l control-plane=controller-manager.", h.Namespace, h.Namespace)
+	d := h.Deployment.Item
+	switch {
+	case !leads && d == nil:
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: namespace %q has no Deployment of Xylem", h.Namespace), "Install the chart xylem, or give the manager's namespace with --xylem-namespace."}}
+	case !leads && ptr.Deref(d.Spec.Replicas, 1) == 0:
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale it: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name)}}
+	case !leads:
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager leads: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs}}
+	case d == nil, ptr.Deref(d.Spec.Replicas, 1) == 0:
+		return []Finding{ok(CheckManager, "", "a manager leads; it does not run in a Deployment of namespace %q", h.Namespace)}
+	}
+	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
+		return []Finding{{Warning, CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs}}
+	}
+	return []Finding{ok(CheckManager, "", "%s of the manager, and one leads", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+}
+
+func renewal(lease *coordinationv1.Lease, now time.Time) string {
+	switch {
+	case lease == nil:
+		return "does not exist"
+	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
+		return "has no holder: the last one ended in order"
+	case lease.Spec.RenewTime == nil:
+		return "was never renewed"
+	}
+	return fmt.Sprintf("was last renewed %s ago", now.Sub(lease.Spec.RenewTime.Time).Round(time.Second))
+}
+
+// rights judges what an account may do.
+func rights(r facts.Rights, account, cluster string) []Finding {
+	if !r.Read {
+		return nil
+	}
+	var lacks, withheld []string
+	for _, a := range r.Lacks {
+		if cluster == "" && shipped.Chosen(a) {
+			withheld = append(withheld, check.Describe(a))
+			continue
+		}
+		lacks = append(lacks, check.Describe(a))
+	}
+	var found []Finding
+	if len(lacks) > 0 {
+		toDo := "Install the chart with rbac.create=true, or bind the account to roles as in config/rbac."
+		if cluster != "" {
+			toDo = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
+		}
+		found = append(found, Finding{Error, CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "right"), first(lacks)), toDo})
+	}
+	if len(r.Excess) > 0 {
+		excess := r.Excess
+		if excess[0].Verb == "*" { // which includes the others
+			excess = excess[:1]
+		}
+		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q may do what Xylem never needs: %s. A thief with its token could use that", account, first(described(excess))),
+			"Remove the binding that grants it."})
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if len(withheld) > 0 {
+		return []Finding{ok(CheckRights, cluster, "the manager's account %q has its rights; it reads Secrets and ConfigMaps in chosen namespaces only", account)}
+	}
+	return []Finding{ok(CheckRights, cluster, "the manager's account %q has its rights, and none that are dangerous", account)}
+}
+
+func described(all []authorizationv1.ResourceAttributes) []string {
+	var names []string
+	for _, a := range all {
+		names = append(names, check.Describe(a))
+	}
+	return names
+}
+
+// first enumerates the first few texts.
+func first(all []string) string {
+	if more := len(all) - namedMost; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:namedMost], ", "), more)
+	}
+	return strings.Join(all, ", ")
+}
+
+func hostPolicies(h *facts.Host) ([]Finding, error) {
+	want, err := shipped.HostPolicies(h.Account)
+	if err != nil {
+		return nil, err
+	}
+	return policies(&h.Cluster, want, "", installAgain), nil
+}
+
+// policies compares the policies in force with those that are shipped.
+func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []Finding {
+	if !c.Policies.Read || !c.Bindings.Read {
+		return nil
+	}
+	var found []Finding
+	fault := func(level Level, toDo, format string, args ...any) {
+		found = append(found, Finding{level, CheckPolicies, cluster, fmt.Sprintf(format, args...), toDo})
+	}
+	there := map[string]*admissionv1.ValidatingAdmissionPolicy{}
+	for i := range c.Policies.Items {
+		there[c.Policies.Items[i].Name] = &c.Policies.Items[i]
+	}
+	for i := range want.Policies {
+		w := &want.Policies[i]
+		is := there[w.Name]
+		if is == nil {
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not exist: nothing enforces it", w.Name)
+			continue
+		}
+		delete(there, w.Name)
+		if differ := shipped.Differences(is, w); len(differ) > 0 {
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not the one of this version: its %s differ. It is of another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
+		}
+		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, shipped.Denies) {
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all that it rejects", w.Name)
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, ok(CheckPolicies, cluster, "%s in force, as this version ships them", text.Count(len(want.Policies), "policy")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if command.Xylems(there[name]) {
+			fault(Warning, fmt.Sprintf("Delete it and its bindings: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, and this version doesn't ship it: an earlier one may have", name)
+		}
+	}
+	for _, w := range c.Webhooks.Items {
+		fault(Warning, fmt.Sprintf("Delete it: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, and this version doesn't ship it", w.Kind, w.Name)
+	}
+	return found
+}
+
+func bindingsOf(all []admissionv1.ValidatingAdmissionPolicyBinding, policy string) []*admissionv1.ValidatingAdmissionPolicyBinding {
+	var of []*admissionv1.ValidatingAdmissionPolicyBinding
+	for i := range all {
+		if all[i].Spec.PolicyName == policy {
+			of = append(of, &all[i])
+		}
+	}
+	return of
+}
+
+// driver checks the CSIDriver, from which the scheduler knows that capacity counts.
+func driver(h *facts.Host) []Finding {
+	switch d := h.Driver.Item; {
+	case !h.Driver.Read:
+		return nil
+	case d == nil:
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for claims of members", v1alpha1.ProvisionerName), "The leading manager creates it. Check that one runs, and may do so."}}
+	case !ptr.Deref(d.Spec.StorageCapacity, false), ptr.Deref(d.Spec.AttachRequired, true):
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: true and attachRequired: false", v1alpha1.ProvisionerName), "The leading manager corrects it. Check that one runs, and may do so."}}
+	}
+	return []Finding{ok(CheckDriver, "", "CSIDriver %q is as the scheduler needs it", v1alpha1.ProvisionerName)}
+}

@@ -1,0 +1,123 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// Of judges what was read.
+func Of(f *facts.Facts) (*Checkup, error) {
+	h := &f.Host
+	policies, err := hostPolicies(h)
+	if err != nil {
+		return nil, err
+	}
+	definition, err := definition(h)
+	if err != nil {
+		return nil, err
+	}
+	var all []Finding
+	for _, some := range [][]Finding{
+		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, driver(h),
+		controlPlane(h), clockHere(h), registrations(h), tokens(f), nodeAPI(h), daemonSets(h), hostSnapshots(h), hostLeftovers(h),
+	} {
+		all = append(all, some...)
+	}
+	for i := range f.Members {
+		some, err := member(&f.Members[i], h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return newCheckup(all, f.Missing), nil
+}
+
+// namedMost is the maximum number of names in a message.
+const namedMost = 5
+
+// named enumerates objects: `PersistentVolumes "a", "b" and 3 more`.
+func named(kind string, names []string) string {
+	plural := strings.TrimPrefix(text.Count(len(names), kind), fmt.Sprint(len(names))+" ")
+	if more := len(names) - namedMost; more > 0 {
+		return fmt.Sprintf("%s %s and %d more", plural, text.Quoted(names[:namedMost]...), more)
+	}
+	return plural + " " + text.Quoted(names...)
+}
+
+func ok(check Check, cluster, format string, args ...any) Finding {
+	return Finding{Level: OK, Check: check, Cluster: cluster, Message: fmt.Sprintf(format, args...)}
+}
+
+// Versions of Kubernetes.
+const (
+	oldest = "1.34"
+	// nominates is the first version whose scheduler nominates a node before it binds.
+	nominates = "1.35"
+)
+
+// kubernetes checks the version of a cluster.
+func kubernetes(is, cluster string) []Finding {
+	v, err := version.ParseGeneric(is)
+	where := cmp.Or(quotedMember(cluster), "the host")
+	switch {
+	case is == "":
+		return nil
+	case err != nil:
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is no version of Kubernetes", where, is), "Check what answers at its address."}}
+	case v.LessThan(version.MustParseGeneric(oldest)):
+		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade it."}}
+	case cluster == "" && v.LessThan(version.MustParseGeneric(nominates)):
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes: the manager checks Pods itself", is),
+			"Don't use Pods that mix promises with mirrored claims, or upgrade the host to " + nominates + "."}}
+	}
+	return []Finding{ok(CheckKubernetes, cluster, "%s runs Kubernetes %s", where, is)}
+}
+
+func quotedMember(cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	return fmt.Sprintf("member %q", cluster)
+}
+
+// plugin compares the plugin's version with the manager's.
+func plugin(own string, h *facts.Host) []Finding {
+	if h.Deployment.Item == nil {
+		return nil
+	}
+	managers := managerVersion(h)
+	a, errA := version.ParseSemantic(own)
+	b, errB := version.ParseSemantic(managers)
+	if errA != nil || errB != nil {
+		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared; what they install is", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+	}
+	switch {
+	case a.LessThan(b):
+		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s): it may find fault with what the manager's version changed", own, managers), "Use the plugin of the manager's version."}}
+	case b.LessThan(a):
+		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s): it may miss what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin of its version."}}
+	}
+	return []Finding{ok(CheckPlugin, "", "the plugin and the manager are both %s", own)}
+}
+
+// managerVersion returns the version in the Deployment's label, or in its image's tag.
+func managerVersion(h *facts.Host) string {
+	d := h.Deployment.Item
+	if label := d.Labels["app.kubernetes.io/version"]; label != "" {
+		return label
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		name, _, _ := strings.Cut(c.Image, "@")
+		if at := strings.LastIndex(name, ":"); c.Name == "manager" && at > strings.LastIndex(name, "/") {
+			return name[at+1:]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// unregistered names a member that no registration has.
+const unregistered = "(not registered)"
+
+// prepareAgain is what to do about something in a member that is not as this version ships it.
+const prepareAgain = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
+
+// member judges one member.
+func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
+	name := cmp.Or(m.Registration, unregistered)
+	if m.Away != "" {
+		return unread(m, h, name), nil
+	}
+	all := []Finding{connection(m, name)}
+	all = append(all, kubernetes(m.Version, name)...)
+	all = append(all, clocks(m, h, name)...)
+	if m.Registration == "" {
+		return append(all, leaves(m, name)...), nil
+	}
+	want, err := shipped.MemberPolicies(facts.Base(m.Account))
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, policies(&m.Cluster, want, name, prepareAgain)...)
+	all = append(all, rights(m.Rights, m.Account.Name, name)...)
+	all = append(all, fence(m, h, name)...)
+	return append(all, memberSnapshots(m, h, name)...), nil
+}
+
+// unread judges a member that this machine could not read. The manager may reach it: then this
+// is no fault of the installation.
+func unread(m *facts.Member, h *facts.Host, name string) []Finding {
+	switch {
+	case m.Secret:
+		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Give your own kubeconfig of it with --member-kubeconfig, or ask for the right to read the Secret."}}
+	case m.Own:
+		return []Finding{{Error, CheckConnection, name, "the member of your kubeconfig does not answer: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
+	case connected(m, h):
+		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine does not reach it, though the manager does: " + m.Away, "Run this command where the member's address can be reached, or give your own kubeconfig of it with --member-kubeconfig."}}
+	}
+	return []Finding{{Error, CheckConnection, name, "the member does not answer this machine either: " + m.Away, "Check the member's API server and the network between the clusters."}}
+}
+
+// connected reports whether the manager is connected to a member.
+func connected(m *facts.Member, h *facts.Host) bool {
+	for i := range h.Registrations.Items {
+		if r := &h.Registrations.Items[i]; r.Name == m.Registration {
+			return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
+		}
+	}
+	return false
+}
+
+func connection(m *facts.Member, name string) Finding {
+	if m.Own {
+		return ok(CheckConnection, name, "cluster %s answers your own kubeconfig", m.ID)
+	}
+	return ok(CheckConnection, name, "cluster %s answers the manager's kubeconfig from here", m.ID)
+}
+
+// clocks compares a member's clock with the host's.
+func clocks(m *facts.Member, h *facts.Host, name string) []Finding {
+	if !m.Clock.Known || !h.Clock.Known {
+		return nil
+	}
+	ahead, precision := m.Clock.Ahead-h.Clock.Ahead, m.Clock.Precision+h.Clock.Precision
+	level := OK
+	switch surely := ahead.Abs() - precision; {
+	case surely > skewLarge:
+		level = Error
+	case surely > skewSmall:
+		level = Warning
+	default:
+		return []Finding{ok(CheckClock, name, "its clock and the host's agree within %s", within(ahead, precision))}
+	}
+	return []Finding{{level, CheckClock, name, fmt.Sprintf("its clock is %s the host's: tokens, Leases and the order of events are judged wrongly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}
+}
+
+// fence checks whether the manager holds its Lease in the member.
+func fence(m *facts.Member, h *facts.Host, name string) []Finding {
+	if !m.Fence.Read || !connected(m, h) {
+		return nil
+	}
+	now := m.At.Add(m.Clock.Ahead)
+	if m.Fence.Item == nil || expired(m.Fence.Item, now) {
+		return []Finding{{Error, CheckFence, name, fmt.Sprintf("the manager reports that it is connected, and nobody holds its fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
+			"Check that the manager runs, and that nobody deletes the Lease."}}
+	}
+	return []Finding{ok(CheckFence, name, "the manager holds its fence")}
+}
+
+// memberSnapshots checks whether a member serves what the host serves.
+func memberSnapshots(m *facts.Member, h *facts.Host, name string) []Finding {
+	switch {
+	case m.Snapshots.Item == nil || h.Snapshots.Item == nil || !*h.Snapshots.Item:
+		return nil
+	case !*m.Snapshots.Item:
+		return []Finding{{Warning, CheckSnapshots, name, "it serves no VolumeSnapshots, and the host does: snapshots of its volumes cannot be taken",
+			"Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller there."}}
+	}
+	return []Finding{ok(CheckSnapshots, name, "it serves VolumeSnapshots")}
+}
+
+// leaves reports what is left in a member that is not registered.
+func leaves(m *facts.Member, name string) []Finding {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(m.Leaves)) {
+		parts = append(parts, text.Count(m.Leaves[kind], kind))
+	}
+	if len(parts) == 0 {
+		return []Finding{ok(CheckLeftovers, name, "it has nothing of this host")}
+	}
+	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, and no registration has this cluster", strings.Join(parts, ", ")),
+		fmt.Sprintf("Register it again to use them. To remove them, delete what has the label %s there.", v1alpha1.LabelHost)}}
+}
+

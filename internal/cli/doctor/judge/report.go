@@ -1,0 +1,108 @@
+package judge
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
+// are added but never renamed or removed.
+const Kind = "Checkup"
+
+// Level of a finding.
+type Level string
+
+// Levels.
+const (
+	// OK: the check found nothing wrong.
+	OK Level = "OK"
+	// Warning: something works less well than it could, or will stop working.
+	Warning Level = "Warning"
+	// Error: something does not work, or is not protected.
+	Error Level = "Error"
+)
+
+// Checkup is the result of `kubectl xylem doctor`.
+type Checkup struct {
+	metav1.TypeMeta `json:",inline"`
+	// Findings of the host come first, those of members by their names.
+	Findings []Finding `json:"findings"`
+	// Missing lists what could not be checked.
+	Missing []model.Missing `json:"missing,omitempty"`
+	// Counts of the findings by level.
+	Counts Counts `json:"counts"`
+}
+
+// Counts of findings by level.
+type Counts struct {
+	OK       int `json:"ok"`
+	Warnings int `json:"warnings"`
+	Errors   int `json:"errors"`
+}
+
+// DeepCopyObject makes a Checkup a runtime.Object for kubectl's printers. A Checkup never
+// changes, so copies may share their contents.
+func (c *Checkup) DeepCopyObject() runtime.Object {
+	shared := *c
+	return &shared
+}
+
+// Finding is the result of one check.
+type Finding struct {
+	Level Level `json:"level"`
+	// Check is the name of the check.
+	Check Check `json:"check"`
+	// Cluster is the registration of the member. It is empty for the host.
+	Cluster string `json:"cluster,omitempty"`
+	// Message says what was found, and why that is so.
+	Message string `json:"message"`
+	// ToDo is the next step. It is empty if there is nothing to do.
+	ToDo string `json:"toDo,omitempty"`
+}
+
+// Check is the name of a check.
+type Check string
+
+// Checks.
+const (
+	CheckKubernetes   Check = "Kubernetes"
+	CheckPlugin       Check = "Plugin"
+	CheckDefinition   Check = "Definition"
+	CheckManager      Check = "Manager"
+	CheckRights       Check = "Rights"
+	CheckPolicies     Check = "Policies"
+	CheckDriver       Check = "Driver"
+	CheckControlPlane Check = "ControlPlane"
+	CheckClock        Check = "Clock"
+	CheckMembers      Check = "Members"
+	CheckTokens       Check = "Tokens"
+	CheckNodeAPI      Check = "NodeAPI"
+	CheckDaemonSets   Check = "DaemonSets"
+	CheckSnapshots    Check = "Snapshots"
+	CheckLeftovers    Check = "Leftovers"
+	CheckConnection   Check = "Connection"
+	CheckFence        Check = "Fence"
+)
+
+// newCheckup counts the findings.
+func newCheckup(findings []Finding, missing []model.Missing) *Checkup {
+	c := &Checkup{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Findings: slices.Clip(findings), Missing: missing}
+	if c.Findings == nil {
+		c.Findings = []Finding{}
+	}
+	for _, f := range findings {
+		switch f.Level {
+		case OK:
+			c.Counts.OK++
+		case Warning:
+			c.Counts.Warnings++
+		case Error:
+			c.Counts.Errors++
+		}
+	}
+	return c
+}

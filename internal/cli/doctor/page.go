@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// page prints a checkup as text.
+type page struct {
+	paint command.Paint
+	// width of the terminal in characters; 0 means unlimited.
+	width int
+	// problems leaves out what is well.
+	problems bool
+}
+
+// mark is as wide as the longest level, and two spaces on either side.
+const mark = "  %-7s  "
+
+func (p page) print(c *judge.Checkup) string {
+	var out strings.Builder
+	cluster := "-"
+	for _, f := range c.Findings {
+		if p.problems && f.Level == judge.OK {
+			continue
+		}
+		if f.Cluster != cluster {
+			cluster = f.Cluster
+			p.heading(&out, cluster)
+		}
+		p.finding(&out, f)
+	}
+	for i, m := range c.Missing {
+		if i == 0 {
+			fmt.Fprintf(&out, "%s\n", p.paint.Strong("Not checked"))
+		}
+		where := ""
+		if m.Cluster != "" {
+			where = " in " + m.Cluster
+		}
+		p.paragraph(&out, "  ", nil, m.What+where+": "+m.Why)
+	}
+	if out.Len() > 0 {
+		fmt.Fprintln(&out)
+	}
+	fmt.Fprintf(&out, "%d ok, %s, %s\n", c.Counts.OK, text.Count(c.Counts.Warnings, "warning"), text.Count(c.Counts.Errors, "error"))
+	return out.String()
+}
+
+func (p page) heading(out *strings.Builder, cluster string) {
+	name := "Host"
+	if cluster != "" {
+		name = "Member " + cluster
+	}
+	fmt.Fprintln(out, p.paint.Strong(name))
+}
+
+func (p page) finding(out *strings.Builder, f judge.Finding) {
+	level := fmt.Sprintf(mark, strings.ToLower(string(f.Level)))
+	paint := p.paint.Good
+	switch f.Level {
+	case judge.OK:
+	case judge.Warning:
+		paint = p.paint.Doubtful
+	case judge.Error:
+		paint = p.paint.Bad
+	}
+	p.paragraph(out, level, paint, diagnose.Ended(f.Message))
+	if f.ToDo != "" {
+		p.paragraph(out, strings.Repeat(" ", len(level)), nil, "To do: "+diagnose.Ended(f.ToDo))
+	}
+}
+
+// paragraph prints a text within the width, after a lead on its first line, which is colored if
+// paint is given.
+func (p page) paragraph(out *strings.Builder, lead string, paint func(string) string, message string) {
+	width := p.width
+	if width > 0 {
+		width = max(width-len(lead), 20)
+	}
+	for i, line := range render.Wrap(message, width) {
+		shown := lead
+		switch {
+		case i > 0:
+			shown = strings.Repeat(" ", len(lead))
+		case paint != nil:
+			shown = paint(lead)
+		}
+		fmt.Fprintln(out, shown+line)
+	}
+}
