@@ -37,7 +37,7 @@ TESTFLAGS ?=
 BIN := $(CURDIR)/bin
 DIST := $(CURDIR)/dist
 # Static, and the same bytes wherever it is built.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid='
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/xylem-io/xylem/internal/cli/command.Version=$(VERSION)'
 
 # The tools that test/tools/go.mod pins, built once per version of it and of Go,
 # outside of the clone, so that a fresh clone does not build them again.

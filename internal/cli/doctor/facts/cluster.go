@@ -74,7 +74,9 @@ func (r *reader) policies(ctx context.Context, c *Cluster) {
 	jobs(
 		func() {
 			c.Policies = list(ctx, r, "ValidatingAdmissionPolicies", &admissionv1.ValidatingAdmissionPolicyList{},
-				func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy { return l.Items })
+				func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy {
+					return l.Items
+				})
 		},
 		func() {
 			c.Bindings = list(ctx, r, "ValidatingAdmissionPolicyBindings", &admissionv1.ValidatingAdmissionPolicyBindingList{},

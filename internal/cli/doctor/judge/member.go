@@ -129,4 +129,3 @@ func leaves(m *facts.Member, name string) []Finding {
 	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, and no registration has this cluster", strings.Join(parts, ", ")),
 		fmt.Sprintf("Register it again to use them. To remove them, delete what has the label %s there.", v1alpha1.LabelHost)}}
 }
-

@@ -1,0 +1,342 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+)
+
+var now = time.Date(2026, 11, 25, 15, 0, 0, 0, time.UTC)
+
+func lease(name string, renewed time.Duration) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "xylem-system", Name: name}}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = ptr.To("manager-1"), ptr.To(int32(15))
+	l.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-renewed)}
+	return l
+}
+
+func read[T any](item T) facts.Object[T] { return facts.Object[T]{Item: &item, Read: true} }
+
+func items[T any](all ...T) facts.List[T] { return facts.List[T]{Items: all, Read: true} }
+
+func metadata(name string, labels map[string]string, finalizers ...string) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: finalizers}}
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// healthy is an installation with one member, of which everything could be read.
+func healthy(t *testing.T) *facts.Facts {
+	t.Helper()
+	account := shipped.Account{Namespace: "xylem-system", Name: "xylem-controller-manager"}
+	policies, err := shipped.HostPolicies(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMember, err := shipped.MemberPolicies(shipped.Account{Namespace: "xylem-system", Name: "xylem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := shipped.Definition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(definition.Object, []any{map[string]any{"type": "Established", "status": "True"}}, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	r := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	r.Spec.KubeconfigSecretRef.Name = "a-kubeconfig"
+	r.Status.ClusterID = "id-a"
+	r.Status.Conditions = []metav1.Condition{
+		condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected, ""), condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, ""),
+	}
+	r.Status.TokenExpires = &metav1.Time{Time: now.Add(48 * time.Hour)}
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", Labels: map[string]string{v1alpha1.LabelVirtualNode: "true"}}}
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "xylem-system", Name: "xylem-controller-manager", Labels: map[string]string{"app.kubernetes.io/version": "v1.2.0"}}}
+	d.Spec.Replicas, d.Status.AvailableReplicas, d.Status.UpdatedReplicas = ptr.To(int32(2)), 2, 2
+	clock := facts.Clock{Known: true, Precision: time.Second}
+	return &facts.Facts{
+		Version: "v1.2.0",
+		Host: facts.Host{
+			Cluster: facts.Cluster{
+				ID: "host-1", Version: "v1.36.3", At: now, Clock: clock, Account: account, Rights: facts.Rights{Read: true},
+				Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Snapshots: read(true),
+			},
+			Namespace: "xylem-system", Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second)), Definition: read(*definition),
+			Driver:        read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false)}}),
+			Registrations: items(r), Nodes: items(node), Paths: map[string]facts.Path{"kosmos-a": {Code: 200}},
+			DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}),
+			Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
+			Secrets: items(metadata("a-kubeconfig", nil)), Unbound: items[facts.Snapshot](),
+		},
+		Members: []facts.Member{{
+			Cluster: facts.Cluster{
+				ID: "id-a", Version: "v1.36.3", At: now, Clock: clock, Account: shipped.Account{Namespace: "xylem-system", Name: "xylem-host-host-1"},
+				Rights: facts.Rights{Read: true}, Policies: items(inMember.Policies...), Bindings: items(inMember.Bindings...), Snapshots: read(true),
+			},
+			Registration: "a", Recorded: "id-a", Own: true, Fence: read(*lease("host-1", time.Second)),
+		}},
+	}
+}
+
+func daemonSet(change func(*corev1.PodSpec)) appsv1.DaemonSet {
+	d := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: "agent"}}
+	change(&d.Spec.Template.Spec)
+	return d
+}
+
+func every(s *corev1.PodSpec) {
+	s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+
+func controlPod(component string, flags ...string) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: component, Labels: map[string]string{"component": component}}}
+	pod.Spec.Containers = []corev1.Container{{Name: component, Command: append([]string{component}, flags...)}}
+	return pod
+}
+
+// problems returns all findings but the good ones, as "level check cluster".
+func problems(c *Checkup) []string {
+	var all []string
+	for _, f := range c.Findings {
+		if f.Level != OK {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Level, f.Check, f.Cluster)))
+		}
+	}
+	return all
+}
+
+func TestOf(t *testing.T) {
+	right := authorizationv1.ResourceAttributes{Verb: "patch", Resource: "persistentvolumes"}
+	for name, tc := range map[string]struct {
+		change func(h *facts.Host, m *facts.Member)
+		want   []string
+		says   string
+	}{
+		"healthy": {func(*facts.Host, *facts.Member) {}, nil, ""},
+		"nothing could be read": {func(h *facts.Host, m *facts.Member) {
+			*h = facts.Host{Namespace: h.Namespace, Cluster: facts.Cluster{Account: h.Account}}
+			*m = facts.Member{Registration: "a", Cluster: facts.Cluster{ID: "id-a", Account: m.Account}}
+		}, nil, ""},
+
+		"not installed": {func(h *facts.Host, _ *facts.Member) {
+			h.Definition, h.Registrations = facts.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
+			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
+		}, []string{"Error Definition"}, "Install the chart xylem"},
+		"definition not served": {func(h *facts.Host, _ *facts.Member) {
+			unstructured.RemoveNestedField(h.Definition.Item.Object, "status")
+		}, []string{"Error Definition"}, "not Established"},
+		"definition of an older version": {func(h *facts.Host, _ *facts.Member) {
+			version := h.Definition.Item.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage")
+		}, []string{"Error Definition"}, `older than this plugin: it lacks fields ".spec.storage"`},
+		"definition of a newer version": {func(h *facts.Host, _ *facts.Member) {
+			version := h.Definition.Item.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			if err := unstructured.SetNestedField(version, "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"); err != nil {
+				panic(err)
+			}
+		}, []string{"Warning Definition"}, `newer than this plugin: it has field ".spec.later"`},
+
+		"a policy is gone": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = h.Policies.Items[1:] }, []string{"Error Policies"}, "does not exist"},
+		"a policy is changed": {func(h *facts.Host, _ *facts.Member) {
+			h.Policies.Items[0].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
+		}, []string{"Error Policies"}, "its failurePolicy differ"},
+		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
+			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+		}, []string{"Error Policies a"}, "no binding denies"},
+		"a policy of an earlier version": {func(h *facts.Host, _ *facts.Member) {
+			old := *h.Policies.Items[0].DeepCopy()
+			old.Name = "xylem-old"
+			h.Policies.Items = append(h.Policies.Items, old)
+		}, []string{"Warning Policies"}, `"xylem-old"`},
+		"a webhook of an earlier version": {func(_ *facts.Host, m *facts.Member) {
+			hook := metadata("xylem-hook", nil)
+			hook.Kind = "ValidatingWebhookConfiguration"
+			m.Webhooks = items(hook)
+		}, []string{"Warning Policies a"}, "kubectl delete validatingwebhookconfiguration xylem-hook"},
+
+		"a right is missing": {func(h *facts.Host, _ *facts.Member) {
+			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
+		}, []string{"Error Rights"}, "lacks 1 right that it needs: patch persistentvolumes"},
+		"Secrets of chosen namespaces": {func(h *facts.Host, _ *facts.Member) {
+			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
+		}, nil, "in chosen namespaces only"},
+		"a right too many": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
+
+		"no manager leads": {func(h *facts.Host, _ *facts.Member) {
+			h.Leader = read(*lease(v1alpha1.LeaderLease, time.Hour))
+		}, []string{"Error Manager"}, "last renewed 1h0m0s ago"},
+		"the manager ended in order": {func(h *facts.Host, _ *facts.Member) {
+			h.Leader.Item.Spec.HolderIdentity = ptr.To("")
+		}, []string{"Error Manager"}, "has no holder"},
+		"scaled to 0": {func(h *facts.Host, _ *facts.Member) {
+			h.Deployment.Item.Spec.Replicas, h.Leader = ptr.To(int32(0)), facts.Object[coordinationv1.Lease]{Read: true}
+		}, []string{"Error Manager"}, "scaled to 0"},
+		"no Deployment": {func(h *facts.Host, _ *facts.Member) {
+			h.Deployment.Item, h.Leader.Item = nil, nil
+		}, []string{"Error Manager"}, "--xylem-namespace"},
+		"a manager elsewhere": {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
+		"a replica is down":   {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
+		"the Lease by a fast clock": {func(h *facts.Host, m *facts.Member) {
+			h.At, h.Clock.Ahead, m.Clock.Ahead, m.At = now.Add(-time.Hour), time.Hour, time.Hour, h.At.Add(-time.Hour)
+		}, []string{"Warning Clock"}, "1h0m0s behind the host's"},
+
+		"an old plugin": {func(h *facts.Host, _ *facts.Member) {
+			h.Deployment.Item.Labels["app.kubernetes.io/version"] = "v1.3.0"
+		}, []string{"Warning Plugin"}, "the plugin (v1.2.0) is older than the manager (v1.3.0)"},
+		"a new plugin": {func(h *facts.Host, _ *facts.Member) {
+			h.Deployment.Item.Labels = nil
+			h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example:5000/xylem:v1.1.0@sha256:00"}}
+		}, []string{"Warning Plugin"}, "is newer than the manager (v1.1.0)"},
+		"a manager without a version": {func(h *facts.Host, _ *facts.Member) {
+			h.Deployment.Item.Labels = nil
+			h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example:5000/xylem"}}
+		}, nil, "the manager's (unknown)"},
+		"an old host":   {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.33.9" }, []string{"Error Kubernetes"}, "too old"},
+		"host 1.34":     {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.34.0-gke.100" }, []string{"Warning Kubernetes"}, "nominate"},
+		"member 1.34":   {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.34.0" }, nil, ""},
+		"an old member": {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
+
+		"no CSIDriver":         {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
+		"CSIDriver is changed": {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
+
+		"a gate of the API server": {func(h *facts.Host, _ *facts.Member) {
+			h.Gates = read(map[string]bool{"VolumeAttributesClass": false, "Other": false})
+		},
+			[]string{"Error ControlPlane"}, "kube-apiserver runs with feature gate VolumeAttributesClass=false"},
+		"a gate of the scheduler": {func(h *facts.Host, _ *facts.Member) {
+			h.Control = items(controlPod("kube-scheduler", "--feature-gates=A=true,NominatedNodeNameForExpectation=false"))
+		}, []string{"Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false"},
+		"a controller": {func(h *facts.Host, _ *facts.Member) {
+			h.Control = items(controlPod("kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller"))
+		}, []string{"Error ControlPlane"}, "--controllers"},
+		"an admission plugin": {func(h *facts.Host, _ *facts.Member) {
+			h.Control = items(controlPod("kube-apiserver", "--disable-admission-plugins=ValidatingAdmissionPolicy"))
+		}, []string{"Error ControlPlane"}, "not in force"},
+		"a visible control plane": {func(h *facts.Host, _ *facts.Member) {
+			h.Control = items(controlPod("kube-scheduler", "--config=/etc/x"), controlPod("kube-controller-manager", "--controllers=*"))
+		}, nil, "no feature gate or controller that Xylem needs is off"},
+
+		"a member is away": {func(h *facts.Host, m *facts.Member) {
+			h.Registrations.Items[0].Status.Conditions = []metav1.Condition{
+				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not answer: timeout. Check the network."),
+				condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, ""),
+			}
+			m.Own, m.Away = false, "timeout"
+		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
+		"a member is out of our reach":   {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
+		"the kubeconfig is not readable": {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
+		"orphans": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
+				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
+		}, []string{"Warning Members a"}, "1 volume has no root."},
+		"a member's clock": {func(_ *facts.Host, m *facts.Member) {
+			m.Clock.Ahead, m.Fence = 30*time.Second, read(*lease("host-1", -30*time.Second))
+		}, []string{"Warning Clock a"}, "30s ahead of"},
+		"a member's clock, far": {func(_ *facts.Host, m *facts.Member) {
+			m.Clock.Ahead, m.Fence = -time.Hour, read(*lease("host-1", time.Hour))
+		}, []string{"Error Clock a"}, "1h0m0s behind"},
+		"the fence is not held":      {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds its fence"},
+		"a member without snapshots": {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "serves no VolumeSnapshots"},
+		"no snapshots at all":        {func(h *facts.Host, m *facts.Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
+		"a snapshot waits": {func(h *facts.Host, _ *facts.Member) {
+			h.Unbound = items(facts.Snapshot{Namespace: "shop", Name: "s", Age: time.Hour}, facts.Snapshot{Namespace: "shop", Name: "new", Age: time.Second})
+		}, []string{"Warning Snapshots"}, `VolumeSnapshot "shop/s": no content for up to 1h0m0s`},
+
+		"a token has expired": {func(h *facts.Host, m *facts.Member) {
+			h.Registrations.Items[0].Status.TokenExpires, m.Issued = &metav1.Time{Time: now.Add(-time.Hour)}, now.Add(-2*time.Hour)
+		}, []string{"Error Tokens a"}, "issued 2h0m0s ago, expired 1h0m0s ago"},
+		"a token is not renewed": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Status.TokenExpires = &metav1.Time{Time: now.Add(time.Hour)}
+		}, []string{"Warning Tokens a"}, "expires in 1h0m0s, and the manager doesn't renew it"},
+		"a token is renewed": {func(h *facts.Host, _ *facts.Member) {
+			r := &h.Registrations.Items[0]
+			r.Status.TokenExpires = &metav1.Time{Time: now.Add(time.Hour)}
+			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionTokenFresh, metav1.ConditionTrue, "Renewed", ""))
+		}, nil, "no token for a member expires within 1h0m0s"},
+
+		"the API server doesn't reach the manager": {func(h *facts.Host, _ *facts.Member) {
+			h.Paths["kosmos-a"] = facts.Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
+		}, []string{"Error NodeAPI"}, "i/o timeout"},
+		"the manager rejects the API server": {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
+		"the user may not ask":               {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403, Own: true} }, nil, ""},
+		"the node API is off":                {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
+
+		"a DaemonSet": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
+		"a DaemonSet that keeps off": {func(h *facts.Host, _ *facts.Member) {
+			h.DaemonSets = items(daemonSet(func(*corev1.PodSpec) {}), daemonSet(func(s *corev1.PodSpec) {
+				every(s)
+				s.NodeSelector = map[string]string{"disk": "ssd"}
+			}))
+		}, nil, ""},
+		"a DaemonSet, while the member is away": {func(h *facts.Host, _ *facts.Member) {
+			node := &h.Nodes.Items[0]
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+			h.DaemonSets = items(daemonSet(func(s *corev1.PodSpec) {
+				s.Tolerations = []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}}
+			}))
+		}, []string{"Warning DaemonSets"}, ""},
+
+		"leftovers of a member": {func(h *facts.Host, m *facts.Member) {
+			h.Registrations, *m = items[v1alpha1.ClusterRegistration](), facts.Member{Cluster: facts.Cluster{ID: "id-a"}, Own: true, Leaves: map[string]int{"Pod": 1, "Namespace": 2}}
+			h.Nodes.Items, h.Paths = nil, nil
+			h.Capacities = items(storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterID: "id-a"}}})
+			h.Classes = items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Labels: map[string]string{v1alpha1.LabelOfferedByPrefix + "a": "true"}}})
+		}, []string{
+			"Warning Leftovers", "Error Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers (not registered)",
+		}, "2 Namespaces, 1 Pod of this host"},
+		"a virtual node without a registration": {func(h *facts.Host, _ *facts.Member) {
+			node := *h.Nodes.Items[0].DeepCopy()
+			node.Name = "kosmos-b"
+			h.Nodes.Items = append(h.Nodes.Items, node)
+		}, []string{"Warning Leftovers"}, `Node "kosmos-b"`},
+		"a class that another member offers": {func(h *facts.Host, _ *facts.Member) {
+			h.Classes = items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Labels: map[string]string{v1alpha1.LabelOfferedByPrefix + "a": "true", v1alpha1.LabelOfferedByPrefix + "b": "true"}}})
+		}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := healthy(t)
+			tc.change(&f.Host, &f.Members[0])
+			c, err := Of(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, problems(c)); diff != "" {
+				t.Errorf("-want +got:\n%s\n%+v", diff, c.Findings)
+			}
+			var all []string
+			for _, finding := range c.Findings {
+				all = append(all, finding.Message+". To do: "+finding.ToDo)
+				if (finding.ToDo == "") != (finding.Level == OK) {
+					t.Errorf("to do: %+v", finding)
+				}
+			}
+			if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, tc.says) }) && tc.says != "" {
+				t.Errorf("nothing says %q:\n%s", tc.says, strings.Join(all, "\n"))
+			}
+			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
+				t.Errorf("counts %+v of %d findings", c.Counts, len(c.Findings))
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package shipped
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+)
+
+var other = Account{Namespace: "storage", Name: "manager"}
+
+// rendered returns a chart's policies for the account, as Helm renders them. The templates are
+// generated, and have only these actions.
+func rendered(t *testing.T, chart string, of Account) map[string]*admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "charts", chart, "templates", "policies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(
+		"{{ .Release.Namespace }}", of.Namespace, "{{ .Values.serviceAccount.name }}", of.Name,
+		"{{ .Values.namespaces.allow | toJson | squote }}", `'["shop-*"]'`, "{{ .Values.namespaces.deny | toJson | squote }}", `'[]'`,
+	).Replace(string(content))
+	text = regexp.MustCompile(`(?m)^ *{{-.*}}$`).ReplaceAllString(text, "")
+	if strings.Contains(text, "{{") {
+		t.Fatalf("the template has an action that this test doesn't know:\n%s", text[strings.Index(text, "{{"):][:80])
+	}
+	policies := map[string]*admissionv1.ValidatingAdmissionPolicy{}
+	for _, document := range strings.Split(text, "\n---\n") {
+		var policy admissionv1.ValidatingAdmissionPolicy
+		if err := yaml.Unmarshal([]byte(document), &policy); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if policy.Kind == "ValidatingAdmissionPolicy" {
+			policies[policy.Name] = &policy
+		}
+	}
+	return policies
+}
+
+// The charts install the policies that the plugin expects, in any namespace and for any account.
+func TestChartsInstallThePolicies(t *testing.T) {
+	for chart, expected := range map[string]func(Account) (Policies, error){"xylem": HostPolicies, "xylem-member": MemberPolicies} {
+		for _, account := range []Account{other, {"xylem-system", "xylem"}} {
+			want, err := expected(account)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := rendered(t, chart, account)
+			if len(is) != len(want.Policies) || len(want.Policies) == 0 {
+				t.Fatalf("chart %s has %d policies, want %d", chart, len(is), len(want.Policies))
+			}
+			for i := range want.Policies {
+				w := &want.Policies[i]
+				if differ := Differences(is[w.Name], w); differ != nil {
+					t.Errorf("chart %s, %s: policy %q differs in %v", chart, account, w.Name, differ)
+				}
+			}
+		}
+	}
+}
+
+func TestPoliciesNameTheAccount(t *testing.T) {
+	for name, expected := range map[string]func(Account) (Policies, error){"host": HostPolicies, "member": MemberPolicies} {
+		p, err := expected(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "xylem-system") || !strings.Contains(string(text), "system:serviceaccount:storage:manager") {
+			t.Errorf("%s: the policies are for another account", name)
+		}
+		if len(p.Bindings) < len(p.Policies) {
+			t.Errorf("%s: %d bindings for %d policies", name, len(p.Bindings), len(p.Policies))
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*admissionv1.ValidatingAdmissionPolicy)
+		want   []string
+	}{
+		"none": {func(*admissionv1.ValidatingAdmissionPolicy) {}, nil},
+		"defaults of the API server": {func(p *admissionv1.ValidatingAdmissionPolicy) {
+			m := p.Spec.MatchConstraints
+			m.NamespaceSelector, m.ObjectSelector = &metav1.LabelSelector{}, &metav1.LabelSelector{}
+			for i := range m.ResourceRules {
+				m.ResourceRules[i].Scope = ptr.To(admissionv1.AllScopes)
+			}
+		}, nil},
+		"a message": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Message = "no" }, nil},
+		"it fails open": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) },
+			[]string{partFailure}},
+		"fewer kinds": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{partConstraints}},
+		"one namespace": {func(p *admissionv1.ValidatingAdmissionPolicy) {
+			p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}, []string{partConstraints}},
+		"another account": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConditions[0].Expression = "false" }, []string{partConditions}},
+		"a variable":      {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = p.Spec.Variables[1:] }, []string{partVariables}},
+		"a validation":    {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := HostPolicies(hostAccount)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The one with variables.
+			i := 0
+			for i < len(want.Policies)-1 && len(want.Policies[i].Spec.Variables) == 0 {
+				i++
+			}
+			is := want.Policies[i].DeepCopy()
+			tc.change(is)
+			if diff := cmp.Diff(tc.want, Differences(is, &want.Policies[i])); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDenies(t *testing.T) {
+	deny := []admissionv1.ValidationAction{admissionv1.Deny}
+	deleted := metav1.Now()
+	for name, tc := range map[string]struct {
+		binding admissionv1.ValidatingAdmissionPolicyBinding
+		want    bool
+	}{
+		"it denies":  {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, true},
+		"it warns":   {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}, false},
+		"is deleted": {admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, false},
+		"everything, by default": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			ValidationActions: deny, MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}},
+		}}, true},
+		"one namespace": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			ValidationActions: deny, MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Denies(&tc.binding); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
