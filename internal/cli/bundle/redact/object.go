@@ -1,0 +1,133 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// keeper returns what is kept of a value. Lists are kept element by element.
+type keeper interface{ keep(value any) any }
+
+// whole keeps everything, and removes credentials from texts.
+type whole struct{}
+
+func (w whole) keep(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, of := range v {
+			kept[key] = w.keep(of)
+		}
+		return kept
+	case []any:
+		return each(v, w)
+	case string:
+		return Text(v)
+	}
+	return value
+}
+
+// fields keeps the named fields of an object.
+type fields map[string]keeper
+
+func (f fields) keep(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, of := range v {
+			if k := f[key]; k != nil {
+				kept[key] = k.keep(of)
+			}
+		}
+		return kept
+	case []any:
+		return each(v, f)
+	}
+	return Redacted // something else than the API has there
+}
+
+// present keeps the names of all fields, and the values of some. A volume has its source so.
+type present fields
+
+func (p present) keep(value any) any {
+	v, ok := value.(map[string]any)
+	if !ok {
+		if list, is := value.([]any); is {
+			return each(list, p)
+		}
+		return Redacted
+	}
+	kept := map[string]any{}
+	for key, of := range v {
+		kept[key] = map[string]any{}
+		if k := p[key]; k != nil {
+			kept[key] = k.keep(of)
+		}
+	}
+	return kept
+}
+
+// values keeps all keys of a map of texts, and the values of those with a listed prefix.
+type values []string
+
+func (prefixes values) keep(value any) any {
+	v, ok := value.(map[string]any)
+	if !ok {
+		return Redacted
+	}
+	kept := map[string]any{}
+	for key, of := range v {
+		text, isText := of.(string)
+		known := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) && !slices.Contains(hiddenKeys, key)
+		if kept[key] = Redacted; known && isText {
+			kept[key] = Text(text)
+		}
+	}
+	return kept
+}
+
+func each(list []any, k keeper) []any {
+	kept := make([]any, 0, len(list))
+	for _, v := range list {
+		kept = append(kept, k.keep(v))
+	}
+	return kept
+}
+
+// hiddenKeys are Xylem's own annotations that repeat a user's fields.
+var hiddenKeys = []string{v1alpha1.AnnotationPushed}
+
+// annotations are those whose values say what Kubernetes or Xylem did.
+var annotations = values{
+	v1alpha1.Prefix, "pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "snapshot.storage.kubernetes.io/",
+	v1alpha1.AnnotationMockPV, "deployment.kubernetes.io/revision", "storageclass.kubernetes.io/is-default-class", "metrics.k8s.io/resource-metrics-path",
+}
+
+var metadata = fields{
+	"name": whole{}, "namespace": whole{}, "uid": whole{}, "labels": whole{}, "annotations": annotations, "creationTimestamp": whole{},
+	"deletionTimestamp": whole{}, "deletionGracePeriodSeconds": whole{}, "finalizers": whole{}, "ownerReferences": whole{}, "generation": whole{}, "resourceVersion": whole{},
+}
+
+// Object returns what is kept of an object, by its kind: of an unknown kind, the metadata.
+func Object(obj *unstructured.Unstructured) map[string]any {
+	f := fields{"apiVersion": whole{}, "kind": whole{}, "metadata": metadata}
+	for key, k := range kinds[obj.GetKind()] {
+		f[key] = k
+	}
+	kept, _ := f.keep(obj.Object).(map[string]any)
+	return kept
+}
+
+// Kinds returns the kinds of which more than the metadata is kept.
+func Kinds() []string {
+	var names []string
+	for kind := range kinds {
+		names = append(names, kind)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,73 @@
+package redact
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Redacted replaces what was removed.
+const Redacted = "REDACTED"
+
+// shortest is the minimum length of a known secret. Shorter ones are parts of ordinary words.
+const shortest = 6
+
+// patterns match credentials in texts, with what replaces them.
+var patterns = []struct {
+	match *regexp.Regexp
+	with  string
+}{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]+-----.*?(-----END [A-Z0-9 ]+-----|$)`), Redacted},
+	// JSON Web Tokens: service account tokens, for example.
+	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`), Redacted},
+	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)([ :=]+)["']?[A-Za-z0-9._~+/=-]{4,}`), "${1}${2}" + Redacted},
+	{regexp.MustCompile(`(?i)\b(authorization|proxy-authorization|cookie|set-cookie|x-auth-token|x-api-key)(["']?[ \t]*[:=][ \t]*)[^\r\n]*`), "${1}${2}" + Redacted},
+	// User and password in a URL.
+	{regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`), "://" + Redacted + "@"},
+	// Base64 and hexadecimal text that is longer than any digest.
+	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), Redacted},
+}
+
+// assignment matches a name, and the value that it gets. The name may be a JSON or YAML key, a
+// flag, or a parameter of a URL.
+var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
+
+// harmless are ends of names whose values are no secrets: names of objects, and times.
+var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken", "secrets", "tokens"}
+
+// Text returns a text without credentials, as far as they can be recognized.
+func Text(text string) string {
+	for _, p := range patterns {
+		text = p.match.ReplaceAllString(text, p.with)
+	}
+	return assignment.ReplaceAllStringFunc(text, func(found string) string {
+		parts := assignment.FindStringSubmatch(found)
+		name := strings.ToLower(parts[1])
+		if slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) }) {
+			return found
+		}
+		return parts[1] + parts[2] + Redacted
+	})
+}
+
+// Known removes values that are known to be secret.
+type Known struct{ values []string }
+
+// Add adds a value, and each line of it.
+func (k *Known) Add(value string) {
+	for _, v := range append(strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == '\r' }), value) {
+		if v = strings.TrimSpace(v); len(v) >= shortest && !slices.Contains(k.values, v) {
+			k.values = append(k.values, v)
+		}
+	}
+	// Longer values first: a shorter one may be a part of them.
+	slices.SortStableFunc(k.values, func(a, b string) int { return len(b) - len(a) })
+}
+
+// Remove returns the text without the values.
+func (k *Known) Remove(text string) string {
+	for _, v := range k.values {
+		text = strings.ReplaceAll(text, v, Redacted)
+	}
+	return text
+}
