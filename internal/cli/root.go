@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/xylem-io/xylem/internal/cli/adopt"
+	"github.com/xylem-io/xylem/internal/cli/bundle"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
@@ -63,7 +64,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, doctor.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, doctor.NewCommand,
+		bundle.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

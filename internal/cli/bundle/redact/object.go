@@ -20,6 +20,10 @@ func (w whole) keep(value any) any {
 	case map[string]any:
 		kept := map[string]any{}
 		for key, of := range v {
+			if _, text := of.(string); text && sensitive(key) {
+				kept[key] = Redacted
+				continue
+			}
 			kept[key] = w.keep(of)
 		}
 		return kept

@@ -28,9 +28,14 @@ var patterns = []struct {
 	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), Redacted},
 }
 
+// secretWords are parts of the names of what is secret.
+const secretWords = `passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b`
+
+var secretName = regexp.MustCompile(`(?i)` + secretWords)
+
 // assignment matches a name, and the value that it gets. The name may be a JSON or YAML key, a
 // flag, or a parameter of a URL.
-var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
+var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
 
 // harmless are ends of names whose values are no secrets: names of objects, and times.
 var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken", "secrets", "tokens"}
@@ -42,24 +47,28 @@ func Text(text string) string {
 	}
 	return assignment.ReplaceAllStringFunc(text, func(found string) string {
 		parts := assignment.FindStringSubmatch(found)
-		name := strings.ToLower(parts[1])
-		if slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) }) {
+		if !sensitive(parts[1]) {
 			return found
 		}
 		return parts[1] + parts[2] + Redacted
 	})
 }
 
+// sensitive reports whether the value of a name is a secret.
+func sensitive(name string) bool {
+	name = strings.ToLower(name)
+	return secretName.MatchString(name) && !slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
 // Known removes values that are known to be secret.
 type Known struct{ values []string }
 
-// Add adds a value, and each line of it.
+// Add adds a value.
 func (k *Known) Add(value string) {
-	for _, v := range append(strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == '\r' }), value) {
-		if v = strings.TrimSpace(v); len(v) >= shortest && !slices.Contains(k.values, v) {
-			k.values = append(k.values, v)
-		}
+	if value = strings.TrimSpace(value); len(value) < shortest || slices.Contains(k.values, value) {
+		return
 	}
+	k.values = append(k.values, value)
 	// Longer values first: a shorter one may be a part of them.
 	slices.SortStableFunc(k.values, func(a, b string) int { return len(b) - len(a) })
 }

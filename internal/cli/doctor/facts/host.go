@@ -36,12 +36,8 @@ const (
 )
 
 // readHost reads the host.
-func (r *reader) readHost(ctx context.Context, namespace string, now time.Time) (Host, error) {
-	h := Host{Namespace: namespace, Paths: map[string]Path{}}
-	var err error
-	if h.ID, err = r.identity(ctx); err != nil {
-		return h, err
-	}
+func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Time) Host {
+	h := Host{Cluster: Cluster{ID: id}, Namespace: namespace, Paths: map[string]Path{}}
 	h.Version = r.version()
 	h.Account = shipped.Account{Namespace: namespace, Name: defaultAccount}
 	r.readManager(ctx, &h)
@@ -63,7 +59,7 @@ func (r *reader) readHost(ctx context.Context, namespace string, now time.Time) 
 		func() { r.readSnapshots(ctx, &h, now) },
 	)
 	h.Clock = r.dates.measurement()
-	return h, nil
+	return h
 }
 
 // readManager reads the manager's Deployment and the leader's Lease.

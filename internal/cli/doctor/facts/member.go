@@ -46,19 +46,12 @@ type Way struct {
 
 // Read reads the host, and then the members, all at once. It fails if the host does not answer.
 func Read(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
-	config, err := env.Host.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
-	}
 	m := &misses{}
-	host, err := newReader(env, config, "", m, hostTimeout)
+	host, id, err := openHost(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
-	f := &Facts{}
-	if f.Host, err = host.readHost(ctx, env.Namespace, env.Clock.Now()); err != nil {
-		return nil, command.Explain("the host", config, err)
-	}
+	f := &Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
 	own, err := ownConfig(way)
 	if err != nil {
 		return nil, err
@@ -128,10 +121,8 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 		m.Away = gather.Plain(err.Error())
 		return m
 	}
-	for i := range v.of.Registrations.Items {
-		if registration := &v.of.Registrations.Items[i]; registration.Status.ClusterID == m.ID {
-			m.Registration, m.Recorded = registration.Name, registration.Status.ClusterID
-		}
+	if m.Registration = nameIn(v.of.Registrations.Items, m.ID); m.Registration != "" {
+		m.Recorded = m.ID
 	}
 	r.cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
@@ -150,23 +141,14 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 	return m
 }
 
-// registered reads the member of a registration with the registration's kubeconfig, if the user
-// may read it. Another user may have written it, so it must not make this program run another
-// one or read a file.
+// registered reads the member of a registration with the registration's kubeconfig.
 func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) Member {
 	m := Member{Registration: registration.Name, Recorded: registration.Status.ClusterID}
 	away := func(err error) Member {
 		m.Away = gather.Plain(err.Error())
 		return m
 	}
-	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: v.env.Namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
-	if err := v.host.Get(ctx, key, &secret); err != nil {
-		m.Secret = true
-		return away(fmt.Errorf("read its kubeconfig, Secret %q: %w", key, err))
-	}
-	raw := secret.Data[v1alpha1.KubeconfigKey]
-	config, err := access.ParseKubeconfig(raw, false)
+	config, raw, err := v.credentials(ctx, registration)
 	if err != nil {
 		m.Secret = true
 		return away(err)
@@ -180,7 +162,7 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 		return away(err)
 	}
 	if m.Recorded != "" && m.ID != m.Recorded {
-		return away(fmt.Errorf("another cluster answers (ID %s) than the one that is recorded (ID %s)", m.ID, m.Recorded))
+		return away(another(m.ID, m.Recorded))
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()

@@ -50,11 +50,12 @@ type reader struct {
 	cluster string // the registration; empty for the host
 	misses  *misses
 	dates   *dated
+	token   string
 }
 
 // newReader creates the clients of a cluster. timeout bounds each request.
 func newReader(env *command.Env, config *rest.Config, cluster string, m *misses, timeout time.Duration) (*reader, error) {
-	r := &reader{cluster: cluster, misses: m, dates: &dated{clock: clock.PassiveClock(env.Clock)}}
+	r := &reader{cluster: cluster, misses: m, token: config.BearerToken, dates: &dated{clock: clock.PassiveClock(env.Clock)}}
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
 	config.Wrap(r.dates.wrap)

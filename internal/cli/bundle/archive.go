@@ -1,0 +1,117 @@
+package bundle
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xylem-io/xylem/internal/cli/bundle/redact"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// missingFile lists what could not be read.
+const missingFile = "missing.yaml"
+
+// bundle writes the archive. All content passes through its redaction.
+type bundle struct {
+	zip  *gzip.Writer
+	tar  *tar.Writer
+	name string
+	now  time.Time
+	// known are the credentials that this program has used itself.
+	known   redact.Known
+	missing []model.Missing
+	// files, and objects by kind.
+	files   int
+	objects int
+}
+
+func newBundle(w io.Writer, name string, now time.Time, secrets [][]byte) *bundle {
+	zip := gzip.NewWriter(w)
+	b := &bundle{zip: zip, tar: tar.NewWriter(zip), name: name, now: now}
+	for _, secret := range secrets {
+		b.know(secret)
+	}
+	return b
+}
+
+// know has a kubeconfig's credentials removed wherever they are.
+func (b *bundle) know(kubeconfig []byte) {
+	b.known.Add(string(kubeconfig))
+	b.known.Add(base64.StdEncoding.EncodeToString(kubeconfig))
+	config, err := access.ParseKubeconfig(kubeconfig, true)
+	if err != nil {
+		return
+	}
+	b.known.Add(config.BearerToken)
+	for _, data := range [][]byte{config.CertData, config.KeyData} {
+		b.known.Add(base64.StdEncoding.EncodeToString(data))
+	}
+}
+
+// miss records what could not be read. The API server's message may repeat anything.
+func (b *bundle) miss(cluster, what string, err error) {
+	b.missing = append(b.missing, model.Missing{What: what, Cluster: cluster, Why: redact.Text(err.Error())})
+}
+
+// text writes a text, without credentials.
+func (b *bundle) text(file, content string) error { return b.write(file, redact.Text(content)) }
+
+// list writes objects, as far as they may leave the cluster.
+func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	kept := make([]any, 0, len(objects))
+	for _, obj := range objects {
+		kept = append(kept, redact.Object(obj))
+	}
+	b.objects += len(objects)
+	return b.yaml(file, map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})
+}
+
+// yaml writes what is redacted already.
+func (b *bundle) yaml(file string, v any) error {
+	content, err := yaml.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return b.write(file, string(content))
+}
+
+// write writes a file, without the known credentials.
+func (b *bundle) write(file, content string) error {
+	content = b.known.Remove(content)
+	header := &tar.Header{Name: path.Join(b.name, file), Mode: 0o600, Size: int64(len(content)), ModTime: b.now, Typeflag: tar.TypeReg}
+	if err := b.tar.WriteHeader(header); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if _, err := io.WriteString(b.tar, content); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	b.files++
+	return nil
+}
+
+func (b *bundle) close() error {
+	if err := b.tar.Close(); err != nil {
+		return fmt.Errorf("end the archive: %w", err)
+	}
+	if err := b.zip.Close(); err != nil {
+		return fmt.Errorf("end the archive: %w", err)
+	}
+	return nil
+}
+
+func (b *bundle) summary() []string {
+	return []string{text.Count(b.files, "file"), text.Count(b.objects, "object")}
+}

@@ -1,0 +1,158 @@
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+)
+
+const (
+	// pageSize is the limit of one page of a list, and most that of all objects of a kind.
+	pageSize = 500
+	most     = 20_000
+	// memberTotal bounds how long one member is read.
+	memberTotal = 2 * time.Minute
+)
+
+// readme explains the archive to whoever opens it.
+const readme = `A support bundle of Xylem, written by kubectl xylem support-bundle.
+
+doctor.txt, doctor.json   what kubectl xylem doctor found
+versions.yaml             of the plugin and of each cluster
+host/                     objects of the host, and the manager's logs and metrics
+members/NAME/             objects of each member that could be read
+missing.yaml              what could not be read, and why
+
+Values of environment variables, commands, annotations of others, parameters of classes, and the contents of Secrets
+and ConfigMaps are not in it. REDACTED replaces what was removed from texts.
+`
+
+// collect writes everything.
+func (o *options) collect(ctx context.Context, b *bundle, s *facts.Sources) error {
+	b.missing = append(b.missing, s.Missing...)
+	if err := b.write("README.txt", readme); err != nil {
+		return err
+	}
+	for _, part := range []func() error{
+		func() error { return o.doctor(ctx, b) },
+		func() error { return b.versions(s) },
+		func() error { return o.host(ctx, b, &s.Host) },
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b facts.Source) int { return cmp.Compare(folder(&a), folder(&b)) })
+	for i := range s.Members {
+		if err := b.member(ctx, &s.Members[i], s.Host.ID, o.env.Namespace); err != nil {
+			return err
+		}
+	}
+	if len(b.missing) == 0 {
+		return nil
+	}
+	return b.yaml(missingFile, b.missing)
+}
+
+// doctor writes what doctor finds.
+func (o *options) doctor(ctx context.Context, b *bundle) error {
+	checkup, err := doctor.Examine(ctx, o.env, o.way)
+	if err != nil {
+		b.miss("", "what kubectl xylem doctor finds", err)
+		return nil
+	}
+	if err := b.text("doctor.txt", doctor.Text(checkup)); err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(checkup, "", "  ")
+	if err != nil {
+		return fmt.Errorf("doctor.json: %w", err)
+	}
+	return b.text("doctor.json", string(content)+"\n")
+}
+
+func (b *bundle) versions(s *facts.Sources) error {
+	versions := map[string]any{"plugin": command.Version, "go": runtime.Version(), "created": b.now.UTC().Format(time.RFC3339)}
+	clusters := map[string]any{}
+	for i, source := range append([]facts.Source{s.Host}, s.Members...) {
+		name := "host"
+		if i > 0 {
+			name = folder(&source)
+		}
+		v, err := source.Raw.Discovery().ServerVersion()
+		if err != nil {
+			b.miss(source.Name, "the version of Kubernetes", err)
+			continue
+		}
+		clusters[name] = map[string]any{"id": source.ID, "kubernetes": v.GitVersion, "platform": v.Platform}
+	}
+	versions["clusters"] = clusters
+	return b.yaml("versions.yaml", versions)
+}
+
+// folder of a member in the archive.
+func folder(s *facts.Source) string {
+	if s.Name != "" {
+		return path.Join("members", s.Name)
+	}
+	return "members/unregistered"
+}
+
+// cluster reads lists of one cluster.
+type cluster struct {
+	*bundle
+	source *facts.Source
+	folder string
+}
+
+// read lists a kind, page by page, and returns the objects that keep accepts.
+func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []*unstructured.Unstructured {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	var kept []*unstructured.Unstructured
+	next, seen := "", 0
+	for {
+		list.Items = nil
+		err := c.source.List(ctx, list, append(opts, client.Limit(pageSize), client.Continue(next))...)
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the cluster does not serve the kind
+			return kept
+		case err != nil:
+			c.miss(c.source.Name, kind.Kind+"s", err)
+			return kept
+		}
+		for i := range list.Items {
+			if obj := &list.Items[i]; keep == nil || keep(obj) {
+				kept = append(kept, obj)
+			}
+		}
+		seen += len(list.Items)
+		if next = list.GetContinue(); next == "" {
+			return kept
+		}
+		if seen >= most {
+			c.miss(c.source.Name, kind.Kind+"s", fmt.Errorf("there are more than %d: the rest was not read", most))
+			return kept
+		}
+	}
+}
+
+// save writes objects into a file of the cluster's folder.
+func (c *cluster) save(file string, objects []*unstructured.Unstructured) error {
+	return c.list(path.Join(c.folder, file+".yaml"), objects)
+}

@@ -1,0 +1,108 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+type options struct {
+	env  *command.Env
+	way  facts.Way
+	file string
+	// logSince and logLimit bound the logs of each container.
+	logSince time.Duration
+	logLimit int64
+}
+
+// logLimit is the default of --log-limit.
+const logLimit = 10 << 20
+
+// NewCommand creates the command support-bundle.
+func NewCommand(env *command.Env) *cobra.Command {
+	o := &options{env: env}
+	c := &cobra.Command{
+		Use:     "support-bundle",
+		Aliases: []string{"bundle"},
+		Short:   "Collect what a report of a problem needs, without secrets",
+		Long: `Write an archive with what somebody else needs to find out what is wrong: what kubectl xylem doctor found, versions,
+registrations, virtual nodes, classes, policies, and Xylem's claims, volumes, Pods and snapshots with their events, of
+the host and of members, and the manager's logs and metrics.
+
+No content of a Secret or a ConfigMap is in it, and no Secret is read except the kubeconfigs that lead to members.
+Of each object, only fields that are known to be harmless are kept: no environment variable's value, no command, no
+annotation of others, no parameter of a class. Credentials are removed from logs and messages, as far as they can be
+recognized: read the archive before you publish it. Names of objects, labels, images and addresses are kept.
+
+It changes nothing in the clusters. Members are read as by kubectl xylem doctor. What could not be read is named in
+missing.yaml.`,
+		Example: `  kubectl xylem support-bundle
+  kubectl xylem support-bundle --file /tmp/report.tar.gz --log-since 2h
+  kubectl xylem support-bundle --member-kubeconfig ~/cluster38.kubeconfig`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	c.Flags().StringVarP(&o.file, "file", "f", "", "The archive to write. It must not exist. Default: xylem-support-TIME.tar.gz in the current directory.")
+	c.Flags().DurationVar(&o.logSince, "log-since", 24*time.Hour, "How far back the manager's logs go.")
+	c.Flags().Int64Var(&o.logLimit, "log-limit", logLimit, "The most bytes of the log of one container.")
+	doctor.AddWayFlags(c, &o.way)
+	return c
+}
+
+func (o *options) validate() error {
+	switch {
+	case o.logSince <= 0:
+		return fmt.Errorf("--log-since %s: more than 0", o.logSince)
+	case o.logLimit <= 0:
+		return fmt.Errorf("--log-limit %d: more than 0", o.logLimit)
+	}
+	return nil
+}
+
+func (o *options) run(ctx context.Context) (err error) {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	sources, err := facts.Open(ctx, o.env, o.way)
+	if err != nil {
+		return err
+	}
+	name := "xylem-support-" + o.env.Clock.Now().UTC().Format("20060102-150405")
+	if o.file == "" {
+		o.file = name + ".tar.gz"
+	}
+	file, err := os.OpenFile(o.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%q exists already, and is left alone. Give another file with --file", o.file)
+	}
+	if err != nil {
+		return fmt.Errorf("create the archive: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(o.file) // half an archive would be taken for a whole one
+		}
+	}()
+	b := newBundle(file, name, o.env.Clock.Now(), sources.Secrets)
+	err = errors.Join(o.collect(ctx, b, sources), b.close(), file.Close())
+	if err != nil {
+		return fmt.Errorf("write %q: %w", o.file, err)
+	}
+	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summary(), ", "))
+	if len(b.missing) > 0 {
+		fmt.Fprintf(o.env.Out, "Not read: %s. See %s in the archive.\n", text.Count(len(b.missing), "thing"), filepath.Join(name, missingFile))
+	}
+	fmt.Fprintln(o.env.Out, "Read it before you publish it: it has names, labels, images, addresses and log lines of your clusters.")
+	return nil
+}

@@ -1,0 +1,225 @@
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"path"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+)
+
+// Kinds that are read.
+var (
+	kindPod      = corev1.SchemeGroupVersion.WithKind("Pod")
+	kindClaim    = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	kindVolume   = corev1.SchemeGroupVersion.WithKind("PersistentVolume")
+	kindNode     = corev1.SchemeGroupVersion.WithKind("Node")
+	kindEvent    = corev1.SchemeGroupVersion.WithKind("Event")
+	kindClass    = storagev1.SchemeGroupVersion.WithKind("StorageClass")
+	kindSnapshot = snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot")
+	kindContent  = snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContent")
+)
+
+// listing is a list that is written to a file.
+type listing struct {
+	file string
+	kind schema.GroupVersionKind
+	opts []client.ListOption
+}
+
+// plain are lists of the host that are written as a whole, or by label.
+func plain(namespace string) []listing {
+	labelled := client.MatchingLabels{command.LabelName: command.LabelNameValue}
+	created := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	in := client.InNamespace(namespace)
+	return []listing{
+		{"csidrivers", storagev1.SchemeGroupVersion.WithKind("CSIDriver"), nil},
+		{"csistoragecapacities", storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), []client.ListOption{in, created}},
+		{"validatingadmissionpolicies", admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), []client.ListOption{labelled}},
+		{"validatingadmissionpolicybindings", admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), []client.ListOption{labelled}},
+		{"leases", coordinationv1.SchemeGroupVersion.WithKind("Lease"), []client.ListOption{in}},
+		{"node-leases", coordinationv1.SchemeGroupVersion.WithKind("Lease"), []client.ListOption{client.InNamespace(corev1.NamespaceNodeLease), created}},
+		{"deployments", appsv1.SchemeGroupVersion.WithKind("Deployment"), []client.ListOption{in}},
+		{"manager-pods", kindPod, []client.ListOption{in}},
+		{"manager-events", kindEvent, []client.ListOption{in}},
+		{"volumesnapshotclasses", snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotClass"), nil},
+	}
+}
+
+// host writes the objects of the host that Xylem has to do with.
+func (o *options) host(ctx context.Context, b *bundle, source *facts.Source) error {
+	c := &cluster{bundle: b, source: source, folder: "host"}
+	for _, list := range plain(o.env.Namespace) {
+		if err := c.save(list.file, c.read(ctx, list.kind, nil, list.opts...)); err != nil {
+			return err
+		}
+	}
+	registrations := c.read(ctx, v1alpha1.GroupVersion.WithKind("ClusterRegistration"), nil)
+	nodes := c.read(ctx, kindNode, nil, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
+	classes := c.read(ctx, kindClass, nil)
+	volumes := c.read(ctx, kindVolume, ofDrivers)
+	contents := c.read(ctx, kindContent, func(obj *unstructured.Unstructured) bool {
+		return field(obj, "spec", "driver") == v1alpha1.ProvisionerName
+	})
+	s := newScope(classes, nodes, volumes, contents)
+	claims := c.read(ctx, kindClaim, s.claim) // before the Pods and snapshots, which depend on them
+	pods := c.read(ctx, kindPod, s.pod)
+	snapshots := c.read(ctx, kindSnapshot, s.snapshot)
+	for _, file := range []struct {
+		name    string
+		objects []*unstructured.Unstructured
+	}{
+		{"clusterregistrations", registrations}, {"nodes", nodes}, {"storageclasses", classes}, {"persistentvolumes", volumes},
+		{"persistentvolumeclaims", claims}, {"pods", pods}, {"volumesnapshots", snapshots}, {"volumesnapshotcontents", contents},
+	} {
+		if err := c.save(file.name, file.objects); err != nil {
+			return err
+		}
+	}
+	if err := c.events(ctx, registrations, nodes, volumes, claims, pods, snapshots, contents); err != nil {
+		return err
+	}
+	return o.logs(ctx, c)
+}
+
+// ofDrivers reports whether a volume of the host is Xylem's.
+func ofDrivers(pv *unstructured.Unstructured) bool {
+	driver := field(pv, "spec", "csi", "driver")
+	return driver == v1alpha1.ProvisionerName || driver == v1alpha1.PromiseDriverName
+}
+
+func field(obj *unstructured.Unstructured, path ...string) string {
+	value, _, err := unstructured.NestedString(obj.Object, path...)
+	if err != nil {
+		return ""
+	}
+	return value
+}
+
+// scope tells which claims, Pods and snapshots of the host Xylem has to do with.
+type scope struct{ classes, nodes, volumes, contents, claims sets.Set[string] }
+
+func newScope(classes, nodes, volumes, contents []*unstructured.Unstructured) scope {
+	s := scope{classes: sets.New[string](), nodes: names(nodes), volumes: names(volumes), contents: names(contents), claims: sets.New[string]()}
+	for _, class := range classes {
+		if field(class, "provisioner") == v1alpha1.ProvisionerName {
+			s.classes.Insert(class.GetName())
+		}
+	}
+	return s
+}
+
+func names(objects []*unstructured.Unstructured) sets.Set[string] {
+	all := sets.New[string]()
+	for _, obj := range objects {
+		all.Insert(obj.GetName())
+	}
+	return all
+}
+
+// claim also records the claims that it accepts.
+func (s scope) claim(obj *unstructured.Unstructured) bool {
+	ours := s.classes.Has(field(obj, "spec", "storageClassName")) || s.volumes.Has(field(obj, "spec", "volumeName")) || obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn] != ""
+	if ours {
+		s.claims.Insert(obj.GetNamespace() + "/" + obj.GetName())
+	}
+	return ours
+}
+
+func (s scope) pod(obj *unstructured.Unstructured) bool {
+	if s.nodes.Has(field(obj, "spec", "nodeName")) || s.nodes.Has(field(obj, "status", "nominatedNodeName")) {
+		return true
+	}
+	volumes, _, err := unstructured.NestedSlice(obj.Object, "spec", "volumes")
+	if err != nil {
+		return false
+	}
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		name, _, err := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName")
+		if err == nil && s.claims.Has(obj.GetNamespace()+"/"+name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s scope) snapshot(obj *unstructured.Unstructured) bool {
+	return s.contents.Has(field(obj, "status", "boundVolumeSnapshotContentName")) ||
+		s.claims.Has(obj.GetNamespace()+"/"+field(obj, "spec", "source", "persistentVolumeClaimName"))
+}
+
+// events writes the events about objects.
+func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructured) error {
+	about, namespaces := sets.New[string](), sets.New[string]()
+	for _, list := range lists {
+		for _, obj := range list {
+			about.Insert(string(obj.GetUID()))
+			namespaces.Insert(cmp.Or(obj.GetNamespace(), corev1.NamespaceDefault)) // events of cluster-scoped objects are there
+		}
+	}
+	var events []*unstructured.Unstructured
+	for _, namespace := range sets.List(namespaces) {
+		events = append(events, c.read(ctx, kindEvent, func(e *unstructured.Unstructured) bool {
+			return about.Has(field(e, "involvedObject", "uid"))
+		}, client.InNamespace(namespace))...)
+	}
+	return c.list(path.Join(c.folder, "events.yaml"), events)
+}
+
+// member writes the objects of this host in a member, and what bears on them.
+func (b *bundle) member(ctx context.Context, source *facts.Source, hostID, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, memberTotal)
+	defer cancel()
+	c := &cluster{bundle: b, source: source, folder: folder(source)}
+	ours := client.MatchingLabels{v1alpha1.LabelHost: hostID}
+	lists := map[string][]*unstructured.Unstructured{
+		"pods": c.read(ctx, kindPod, nil, ours), "persistentvolumeclaims": c.read(ctx, kindClaim, nil, ours),
+		"persistentvolumes":      c.read(ctx, kindVolume, nil, ours),
+		"volumesnapshots":        c.read(ctx, kindSnapshot, nil, ours),
+		"volumesnapshotcontents": c.read(ctx, kindContent, nil, ours),
+	}
+	events := [][]*unstructured.Unstructured{}
+	for file, objects := range lists {
+		events = append(events, objects)
+		if err := c.save(file, objects); err != nil {
+			return err
+		}
+	}
+	for file, objects := range map[string][]*unstructured.Unstructured{
+		"namespaces":           c.read(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), nil, ours),
+		"storageclasses":       c.read(ctx, kindClass, nil),
+		"nodes":                c.read(ctx, kindNode, nil),
+		"csistoragecapacities": c.read(ctx, storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), nil),
+		"leases":               c.fence(ctx, namespace, hostID),
+	} {
+		if err := c.save(file, objects); err != nil {
+			return err
+		}
+	}
+	return c.events(ctx, events...)
+}
+
+// fence reads the host's Lease in a member.
+func (c *cluster) fence(ctx context.Context, namespace, hostID string) []*unstructured.Unstructured {
+	lease := &unstructured.Unstructured{}
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	if err := c.source.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hostID}, lease); err != nil {
+		c.miss(c.source.Name, "the fence, Lease "+hostID, err)
+		return nil
+	}
+	return []*unstructured.Unstructured{lease}
+}

@@ -1,0 +1,151 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+// metricsPort is the manager's, by name.
+const metricsPort = "metrics"
+
+// managers selects the manager's Pods.
+var managers = client.MatchingLabels{command.LabelName: command.LabelNameValue, "control-plane": "controller-manager"}
+
+// logs writes the logs of the manager's Pods, and their metrics, if the API server may read them.
+func (o *options) logs(ctx context.Context, c *cluster) error {
+	var pods corev1.PodList
+	if err := c.source.List(ctx, &pods, client.InNamespace(o.env.Namespace), managers, client.Limit(pageSize)); err != nil {
+		c.miss("", "the manager's Pods", err)
+		return nil
+	}
+	if len(pods.Items) == 0 {
+		c.miss("", "the manager's logs", fmt.Errorf("namespace %q has no Pod of the manager", o.env.Namespace))
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for _, container := range pod.Spec.Containers {
+			if err := o.log(ctx, c, pod, container.Name, false); err != nil {
+				return err
+			}
+			if restarted(pod, container.Name) {
+				if err := o.log(ctx, c, pod, container.Name, true); err != nil {
+					return err
+				}
+			}
+		}
+		if err := o.metrics(ctx, c, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restarted(pod *corev1.Pod, container string) bool {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == container {
+			return s.RestartCount > 0
+		}
+	}
+	return false
+}
+
+// log writes the end of a container's log.
+func (o *options) log(ctx context.Context, c *cluster, pod *corev1.Pod, container string, previous bool) error {
+	name := container + ".log"
+	if previous {
+		name = container + "-previous.log"
+	}
+	stream, err := c.source.Raw.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: container, Previous: previous, Timestamps: true,
+		SinceTime: &metav1.Time{Time: o.env.Clock.Now().Add(-o.logSince)},
+	}).Stream(ctx)
+	if err != nil {
+		c.miss("", fmt.Sprintf("the log of container %q of Pod %q", container, pod.Name), err)
+		return nil
+	}
+	defer func() { _ = stream.Close() }()
+	content, err := tail(stream, o.logLimit)
+	if err != nil {
+		c.miss("", fmt.Sprintf("the rest of the log of container %q of Pod %q", container, pod.Name), err)
+	}
+	return c.text(path.Join(c.folder, "logs", pod.Name, name), content)
+}
+
+// tail reads a stream, and returns its end: at most limit bytes, from the beginning of a line.
+func tail(r io.Reader, limit int64) (string, error) {
+	var kept []byte
+	buffer := make([]byte, 64<<10)
+	cut := false
+	for {
+		n, err := r.Read(buffer)
+		kept = append(kept, buffer[:n]...)
+		if int64(len(kept)) > 2*limit {
+			kept, cut = append([]byte{}, kept[int64(len(kept))-limit:]...), true
+		}
+		if err == io.EOF { //nolint:errorlint // io.Reader returns it as it is
+			return string(lines(kept, limit, cut)), nil
+		}
+		if err != nil {
+			return string(lines(kept, limit, cut)), fmt.Errorf("read: %w", err)
+		}
+	}
+}
+
+// lines returns the last whole lines.
+func lines(kept []byte, limit int64, cut bool) []byte {
+	if over := int64(len(kept)) - limit; over > 0 {
+		kept, cut = kept[over:], true
+	}
+	if !cut {
+		return kept
+	}
+	for i, b := range kept {
+		if b == '\n' {
+			return kept[i+1:]
+		}
+	}
+	return nil // half a line might hide the name of a credential
+}
+
+// metricsTimeout bounds reading the metrics of one Pod.
+const metricsTimeout = 10 * time.Second
+
+// metrics writes the manager's metrics. It serves them by HTTPS to whom the API server lets read
+// them, and the API server passes no credentials on: without --metrics-secure=false they are
+// missing.
+func (o *options) metrics(ctx context.Context, c *cluster, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
+	defer cancel()
+	var last error
+	for _, scheme := range []string{"https", "http"} {
+		content, err := c.source.Raw.CoreV1().Pods(pod.Namespace).ProxyGet(scheme, pod.Name, ptr.Deref(portOf(pod), metricsPort), "metrics", nil).DoRaw(ctx)
+		if err == nil {
+			return c.text(path.Join(c.folder, "metrics", pod.Name+".txt"), string(content))
+		}
+		last = err
+	}
+	c.miss("", fmt.Sprintf("the metrics of Pod %q", pod.Name), last)
+	return nil
+}
+
+// portOf returns the port of the metrics by its number, since a proxy does not know its name.
+func portOf(pod *corev1.Pod) *string {
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if port.Name == metricsPort {
+				return ptr.To(fmt.Sprint(port.ContainerPort))
+			}
+		}
+	}
+	return nil
+}

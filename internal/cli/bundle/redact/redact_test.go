@@ -1,0 +1,170 @@
+package redact
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// planted is a value that must not survive. It looks like nothing in particular.
+const planted = "hunter2Hunter2"
+
+func TestText(t *testing.T) {
+	jwt := "eyJhbGciOiJSUzI1NiJ9." + strings.Repeat("a", 30) + "." + strings.Repeat("b", 30)
+	for name, tc := range map[string]struct{ text, want string }{
+		"plain":                   {"leaf_pv: stamped volume pvc-1 in cluster38", "leaf_pv: stamped volume pvc-1 in cluster38"},
+		"bearer token":            {"Authorization: Bearer " + planted + "\nnext", "Authorization: REDACTED\nnext"},
+		"bearer token in a log":   {`"msg":"request","header":"bearer ` + planted + `"`, `"msg":"request","header":"bearer REDACTED"`},
+		"basic":                   {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
+		"a service account token": {"sent " + jwt + " to it", "sent REDACTED to it"},
+		"a key":                   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nab\n-----END EC PRIVATE KEY-----\nafter", "before\nREDACTED\nafter"},
+		"a key that is cut off":   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
+		"a URL":                   {"dial https://admin:" + planted + "@db:5432/x", "dial https://REDACTED@db:5432/x"},
+		"a URL without password":  {"dial https://10.0.0.1:6443/api", "dial https://10.0.0.1:6443/api"},
+		"a parameter":             {"/login?user=a&password=" + planted + "&x=1", "/login?user=a&password=REDACTED&x=1"},
+		"JSON":                    {`{"password":"` + planted + ` x","user":"a"}`, `{"password":REDACTED,"user":"a"}`},
+		"JSON in JSON":            {`"{\"token\":\"` + planted + `\"}"`, `"{\"token\":REDACTED}"`},
+		"YAML":                    {"client-key-data: " + planted + "\nkind: Config", "client-key-data: REDACTED\nkind: Config"},
+		"a flag":                  {"--db-password=" + planted + " --v=2", "--db-password=REDACTED --v=2"},
+		"a variable":              {"AWS_SECRET_ACCESS_KEY=" + planted, "AWS_SECRET_ACCESS_KEY=REDACTED"},
+		"names of Secrets":        {`kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`, `kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`},
+		"long base64":             {"got " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(planted, 10))), "got REDACTED"},
+		"digests stay":            {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
+		"a sentence about tokens": {"the token expired. Create another one", "the token expired. Create another one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Text(tc.text)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKnown(t *testing.T) {
+	var k Known
+	k.Add("abc") // too short to be told from words
+	k.Add("secret-1")
+	k.Add("secret-1-longer\n")
+	if got := k.Remove("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// everywhere is an object of the kind with the planted value in every field that may hold a
+// secret, and a fact that must be kept.
+func everywhere(kind string) *unstructured.Unstructured {
+	container := map[string]any{
+		"name": "app", "image": "app:1", "command": []any{planted}, "args": []any{planted}, "workingDir": planted,
+		"env":           []any{map[string]any{"name": "PASSWORD", "value": planted}, map[string]any{"name": "OTHER", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": planted}}}},
+		"envFrom":       []any{map[string]any{"prefix": planted}},
+		"lifecycle":     map[string]any{"preStop": map[string]any{"exec": map[string]any{"command": []any{planted}}}},
+		"livenessProbe": map[string]any{"httpGet": map[string]any{"httpHeaders": []any{map[string]any{"name": "X", "value": planted}}}},
+	}
+	spec := map[string]any{
+		"containers": []any{container}, "initContainers": []any{container}, "ephemeralContainers": []any{container},
+		"hostAliases": []any{map[string]any{"hostnames": []any{planted}}},
+		"volumes": []any{
+			map[string]any{"name": "v", "csi": map[string]any{"driver": "d", "volumeAttributes": map[string]any{"password": planted}}},
+			map[string]any{"name": "f", "flexVolume": map[string]any{"options": map[string]any{"password": planted}}},
+			map[string]any{"name": "p", "projected": map[string]any{"sources": []any{map[string]any{"secret": map[string]any{"name": planted}}}}},
+		},
+		"csi":          map[string]any{"driver": "d", "volumeHandle": "h", "volumeAttributes": map[string]any{"xylem.io/driver": "real", "password": planted}, "nodeStageSecretRef": map[string]any{"name": planted}},
+		"flexVolume":   map[string]any{"options": map[string]any{"password": planted}},
+		"cephfs":       map[string]any{"user": planted},
+		"mountOptions": []any{"password=" + planted},
+	}
+	// These kinds have no field for a secret of a user; their texts are searched all the same.
+	said := "Bearer " + planted
+	status := map[string]any{
+		"phase": "Pending", "message": said, "conditions": []any{map[string]any{"type": "Ready", "message": said}},
+		"password": planted,
+	}
+	if kind == "Pod" {
+		status["containerStatuses"] = []any{map[string]any{"name": "app", "state": map[string]any{"terminated": map[string]any{"exitCode": int64(1), "message": planted}}}}
+	}
+	if kind == "Deployment" {
+		spec = map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"x": planted}}, "spec": map[string]any{
+			"containers":     []any{map[string]any{"name": "manager", "args": []any{"--token=" + planted, "--leader-elect"}, "env": []any{map[string]any{"name": "A", "value": planted}}}},
+			"initContainers": []any{container},
+		}}}
+	}
+	switch kind {
+	case "Pod", "PersistentVolume", "Deployment", "Node", "VolumeSnapshotContent", "PersistentVolumeClaim":
+	default: // the whole spec is kept
+		spec = map[string]any{"name": said}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": kind, "spec": spec, "status": status, "message": said, "reason": said,
+		"data": map[string]any{"password": planted}, "stringData": map[string]any{"password": planted}, "binaryData": map[string]any{"x": planted},
+		"parameters": map[string]any{"xylem.io/member-class": "gp3", "password": planted, "csi.storage.k8s.io/provisioner-secret-name": planted},
+		"metadata": map[string]any{
+			"name": "kept", "labels": map[string]any{"app": "kept"},
+			"annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"` + planted + `"}}`, "example.com/note": planted,
+				"xylem.io/pushed": planted, "xylem.io/placed-in": "kept", "xylem.io/tried": "member says: " + said,
+			},
+			"managedFields": []any{map[string]any{"manager": planted}},
+		},
+	}}
+}
+
+// No kind, known or not, lets a secret through, and each keeps what identifies the object.
+func TestObjectHasNoSecrets(t *testing.T) {
+	for _, kind := range append(Kinds(), "Secret", "ConfigMap", "Anything") {
+		t.Run(kind, func(t *testing.T) {
+			content, err := yaml.Marshal(Object(everywhere(kind)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(content)
+			for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {
+				if strings.Contains(text, form) {
+					t.Errorf("%q is in\n%s", form, text)
+				}
+			}
+			for _, want := range []string{"name: kept", "kind: " + kind, "app: kept", "xylem.io/placed-in: kept"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
+// What a report needs is kept.
+func TestObjectKeeps(t *testing.T) {
+	for kind, wants := range map[string][]string{
+		"Pod":              {"image: app:1", "name: PASSWORD", "driver: d", "flexVolume: {}", "exitCode: 1", "phase: Pending", "type: Ready", "xylem.io/tried: 'member says: Bearer REDACTED'"},
+		"PersistentVolume": {"volumeHandle: h", "xylem.io/driver: real", "password: REDACTED", "flexVolume: {}"},
+		"StorageClass":     {"xylem.io/member-class: gp3", "password: REDACTED"},
+		"Deployment":       {"--leader-elect", "--token=REDACTED"},
+		"Event":            {"message: Bearer REDACTED"},
+	} {
+		content, err := yaml.Marshal(Object(everywhere(kind)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(content), want) {
+				t.Errorf("%s: %q is not in\n%s", kind, want, content)
+			}
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("password", "x", uint8(0))
+	f.Fuzz(func(t *testing.T, before, after string, form uint8) {
+		// A value that the alphabet of the text around it does not join.
+		forms := []string{"\nAuthorization: Bearer %s\n", "\npassword: %s\n", "\n{\"token\": \"%s\"}\n", "\n--api-key=%s\n", "\nhttps://user:%s@host/\n"}
+		text := before + fmt.Sprintf(forms[int(form)%len(forms)], planted) + after
+		if got := Text(text); strings.Contains(got, planted) && !strings.Contains(before+after, planted) {
+			t.Errorf("%q keeps it: %q", text, got)
+		}
+	})
+}
