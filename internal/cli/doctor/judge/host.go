@@ -163,7 +163,7 @@ func registrations(h *facts.Host) []Finding {
 }
 
 // tokenSoon is how long before its end a token that nobody renews is reported.
-const tokenSoon = 24 * time.Hour
+const tokenSoon = 12 * time.Hour
 
 // tokens checks when the manager's tokens for members expire.
 func tokens(f *facts.Facts) []Finding {

@@ -1,0 +1,97 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/cli"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
+)
+
+// storyTime bounds a story.
+const storyTime = 4 * time.Minute
+
+// Names of the members and of their nodes in the host.
+const (
+	one, nodeOne = "cluster38", "kosmos-cluster38"
+	two          = "cluster39"
+)
+
+// x is shared by all stories.
+var x *harness.Xylem
+
+func TestDoctor(t *testing.T) {
+	suite.Run(t, "Doctor")
+}
+
+var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
+	address, err := harness.FreeAddress(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return harness.Options{
+		Host:        controlplane.ClusterOptions{Kubelets: true},
+		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true}},
+		Snapshots:   true,
+		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1"},
+	}
+}, func(ctx SpecContext) {
+	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// ahead is a clock that is wrong.
+type ahead struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
+
+// plugin runs the plugin as an admin of the host, and returns what it printed, and its exit code.
+func plugin(ctx context.Context, c clock.Clock, args ...string) (out, complaints string, code int) {
+	var stdout, stderr bytes.Buffer
+	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, c)
+	code = cli.Run(ctx, env, append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath()}, args...))
+	return stdout.String(), stderr.String(), code
+}
+
+// checkup is what doctor finds, as a program reads it, and its exit code.
+func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*judge.Checkup, int) {
+	out, complaints, code := plugin(ctx, c, append([]string{"doctor", "-o", "json"}, args...)...)
+	g.Expect(complaints).To(BeEmpty())
+	var found judge.Checkup
+	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed(), out)
+	g.Expect(found.APIVersion).To(Equal("cli.xylem.io/v1alpha1"))
+	g.Expect(found.Kind).To(Equal("Checkup"))
+	return &found, code
+}
+
+// problems returns all findings but the good ones, as "level check cluster".
+func problems(c *judge.Checkup) []string {
+	all := []string{}
+	for _, f := range c.Findings {
+		if f.Level != judge.OK {
+			all = append(all, strings.TrimSpace(string(f.Level)+" "+string(f.Check)+" "+f.Cluster))
+		}
+	}
+	return all
+}
+
+// shown notes in the report what doctor prints for people.
+func shown(ctx context.Context, c clock.Clock, args ...string) {
+	GinkgoHelper()
+	out, _, _ := plugin(ctx, c, append([]string{"doctor", "--problems"}, args...)...)
+	AddReportEntry("kubectl xylem doctor --problems", out)
+}
