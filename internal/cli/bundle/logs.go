@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -92,7 +93,7 @@ func tail(r io.Reader, limit int64) (string, error) {
 		if int64(len(kept)) > 2*limit {
 			kept, cut = append([]byte{}, kept[int64(len(kept))-limit:]...), true
 		}
-		if err == io.EOF { //nolint:errorlint // io.Reader returns it as it is
+		if errors.Is(err, io.EOF) {
 			return string(lines(kept, limit, cut)), nil
 		}
 		if err != nil {

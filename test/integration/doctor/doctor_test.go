@@ -73,7 +73,9 @@ func asAdminOf(member string) []string {
 func create(ctx context.Context, in *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
 	Expect(in.API.Create(ctx, obj)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(in.API.Delete(ctx, obj))).To(Succeed()) })
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // the story's has ended
+		Expect(client.IgnoreNotFound(in.API.Delete(ctx, obj))).To(Succeed())
+	})
 }
 
 // restored puts an object back at the end of the story, as it is now.
@@ -85,7 +87,7 @@ func restored[T any, P interface {
 	key := client.ObjectKeyFromObject(obj)
 	Expect(in.API.Get(ctx, key, obj)).To(Succeed())
 	before := obj.DeepCopyObject().(client.Object)
-	DeferCleanup(func(ctx SpecContext) {
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // the story's has ended
 		Eventually(func() error {
 			now := obj.DeepCopyObject().(client.Object)
 			before.SetResourceVersion("")

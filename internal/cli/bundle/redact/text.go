@@ -29,7 +29,7 @@ var patterns = []struct {
 }
 
 // secretWords are parts of the names of what is secret.
-const secretWords = `passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b`
+const secretWords = `passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b` //nolint:gosec // words that name credentials
 
 var secretName = regexp.MustCompile(`(?i)` + secretWords)
 

@@ -127,7 +127,7 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 	r.cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
-	m.Account = v.accountIn(ctx, r, m)
+	m.Account = v.accountIn(ctx, r)
 	jobs(
 		func() { r.policies(ctx, &m.Cluster) },
 		func() {
@@ -197,7 +197,7 @@ func (v *visit) common(ctx context.Context, r *reader, m *Member) {
 }
 
 // accountIn returns the account of this host in a member: one of its own, if there is one.
-func (v *visit) accountIn(ctx context.Context, r *reader, m *Member) shipped.Account {
+func (v *visit) accountIn(ctx context.Context, r *reader) shipped.Account {
 	own := client.ObjectKey{Namespace: v.env.Namespace, Name: command.HostAccount(v.of.ID)}
 	if account := find[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {
 		return shipped.Account{Namespace: own.Namespace, Name: own.Name}

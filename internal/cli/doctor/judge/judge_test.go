@@ -99,6 +99,14 @@ func healthy(t *testing.T) *facts.Facts {
 	}
 }
 
+// firstVersion of a definition, in the object itself.
+func firstVersion(definition *unstructured.Unstructured) map[string]any {
+	spec, _ := definition.Object["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	version, _ := versions[0].(map[string]any)
+	return version
+}
+
 func daemonSet(change func(*corev1.PodSpec)) appsv1.DaemonSet {
 	d := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: "agent"}}
 	change(&d.Spec.Template.Spec)
@@ -147,11 +155,11 @@ func TestOf(t *testing.T) {
 			unstructured.RemoveNestedField(h.Definition.Item.Object, "status")
 		}, []string{"Error Definition"}, "not Established"},
 		"definition of an older version": {func(h *facts.Host, _ *facts.Member) {
-			version := h.Definition.Item.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			version := firstVersion(h.Definition.Item)
 			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage")
 		}, []string{"Error Definition"}, `older than this plugin: it lacks fields ".spec.storage"`},
 		"definition of a newer version": {func(h *facts.Host, _ *facts.Member) {
-			version := h.Definition.Item.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			version := firstVersion(h.Definition.Item)
 			if err := unstructured.SetNestedField(version, "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"); err != nil {
 				panic(err)
 			}

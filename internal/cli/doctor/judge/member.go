@@ -80,13 +80,11 @@ func clocks(m *facts.Member, h *facts.Host, name string) []Finding {
 		return nil
 	}
 	ahead, precision := m.Clock.Ahead-h.Clock.Ahead, m.Clock.Precision+h.Clock.Precision
-	level := OK
+	level := Warning
 	switch surely := ahead.Abs() - precision; {
 	case surely > skewLarge:
 		level = Error
-	case surely > skewSmall:
-		level = Warning
-	default:
+	case surely <= skewSmall:
 		return []Finding{ok(CheckClock, name, "its clock and the host's agree within %s", within(ahead, precision))}
 	}
 	return []Finding{{level, CheckClock, name, fmt.Sprintf("its clock is %s the host's: tokens, Leases and the order of events are judged wrongly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}

@@ -9,12 +9,20 @@ import (
 	"github.com/xylem-io/xylem/internal/check"
 )
 
+// in returns what is at a path of an object, and not a copy.
+func in(of map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		of, _ = of[name].(map[string]any)
+	}
+	return of
+}
+
 // storage returns the properties of spec.storage in a definition.
 func storage(t *testing.T, crd *unstructured.Unstructured) map[string]any {
 	t.Helper()
-	in := crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-	of := in["properties"].(map[string]any)["spec"].(map[string]any)["properties"].(map[string]any)["storage"].(map[string]any)
-	return of["properties"].(map[string]any)
+	versions, _ := in(crd.Object, "spec")["versions"].([]any)
+	version, _ := versions[0].(map[string]any)
+	return in(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage", "properties")
 }
 
 func TestSchemaOf(t *testing.T) {
@@ -26,9 +34,9 @@ func TestSchemaOf(t *testing.T) {
 		"older":    {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
 		"newer":    {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
 		"other words": {func(f map[string]any) {
-			f["classes"].(map[string]any)["description"] = "other words"
+			in(f, "classes")["description"] = "other words"
 		}, Schema{}},
-		"another limit": {func(f map[string]any) { f["classes"].(map[string]any)["maxItems"] = int64(1) }, Schema{Differs: true}},
+		"another limit": {func(f map[string]any) { in(f, "classes")["maxItems"] = int64(1) }, Schema{Differs: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is, err := Definition()
