@@ -34,7 +34,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Long: `Check whether Xylem is installed as this version ships it, and whether what it needs works: definition, manager,
 rights, admission policies, CSIDriver, feature gates, clocks, tokens, the path from the API server to the manager,
 DaemonSets on virtual nodes, snapshots, and what earlier members left over; and in each member its version, clock,
-policies, rights and fence. Each finding says what was found, and what to do.
+policies, rights and fence. Each finding has a remedy.
 
 It changes nothing, and is safe in production: it gets and lists objects, page by page, and asks the API servers who
 may do what. A member that is away costs two seconds. Members are read with their registrations' kubeconfigs, if you

@@ -1,0 +1,60 @@
+package bundle
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestTail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		log   string
+		limit int64
+		want  string
+	}{
+		"empty":             {"", 10, ""},
+		"short":             {"a\nb\n", 10, "a\nb\n"},
+		"without an end":    {"a\nb", 10, "a\nb"},
+		"the last lines":    {"first\nsecond\nthird\n", 14, "second\nthird\n"},
+		"cut in a line":     {"first\nsecond\nthird\n", 10, "third\n"},
+		"one long line":     {strings.Repeat("x", 100), 10, ""},
+		"much":              {strings.Repeat("0123456789\n", 100_000), 25, "0123456789\n0123456789\n"},
+		"as long as it may": {"a\nb\n", 4, "a\nb\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := tail(iotest.OneByteReader(strings.NewReader(tc.log)), tc.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if whole, err := tail(strings.NewReader(tc.log), tc.limit); err != nil || whole != tc.want {
+				t.Errorf("at once: %q, %v", whole, err)
+			}
+		})
+	}
+}
+
+// What was read before an error is kept.
+func TestTailFails(t *testing.T) {
+	broken := errors.New("broken")
+	got, err := tail(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), 100)
+	if got != "a\nb\n" || !errors.Is(err, broken) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestPortOf(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: 1}, {Name: metricsPort, ContainerPort: 8443}}}}}}
+	if got := portOf(pod); got == nil || *got != "8443" {
+		t.Errorf("got %v", got)
+	}
+	if got := portOf(&corev1.Pod{}); got != nil {
+		t.Errorf("got %q", *got)
+	}
+}

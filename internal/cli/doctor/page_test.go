@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+func TestPage(t *testing.T) {
+	c := &judge.Checkup{
+		Findings: []judge.Finding{
+			{Level: judge.OK, Check: judge.CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
+			{Level: judge.Warning, Check: judge.CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
+			{Level: judge.OK, Check: judge.CheckConnection, Cluster: "a", Message: "it answers"},
+			{Level: judge.Error, Check: judge.CheckRights, Cluster: "b", Message: "a right is missing.", ToDo: "Grant it"},
+		},
+		Missing: []model.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
+		Counts:  judge.Counts{OK: 2, Warnings: 1, Errors: 1},
+	}
+	for name, tc := range map[string]struct {
+		page page
+		want string
+	}{
+		"all": {page{}, `Host
+  ok       the host runs Kubernetes v1.36.3.
+  warning  the clock is wrong.
+           To do: Set it.
+Member a
+  ok       it answers.
+Member b
+  error    a right is missing.
+           To do: Grant it.
+Not checked
+  Secrets in b: forbidden
+  PersistentVolumes: forbidden
+
+2 ok, 1 warning, 1 error
+`},
+		"problems, on a narrow terminal": {page{problems: true, width: 30}, `Host
+  warning  the clock is wrong.
+           To do: Set it.
+Member b
+  error    a right is missing.
+           To do: Grant it.
+Not checked
+  Secrets in b: forbidden
+  PersistentVolumes: forbidden
+
+2 ok, 1 warning, 1 error
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.page.print(c)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if got := (page{problems: true}).print(&judge.Checkup{Counts: judge.Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
+		t.Errorf("got %q", got)
+	}
+}
