@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"runtime"
@@ -44,7 +45,9 @@ and ConfigMaps are not in it. REDACTED replaces what was removed from texts.
 
 // collect writes everything.
 func (o *options) collect(ctx context.Context, b *bundle, s *facts.Sources) error {
-	b.missing = append(b.missing, s.Missing...)
+	for _, m := range s.Missing {
+		b.miss(m.Cluster, m.What, errors.New(m.Why))
+	}
 	if err := b.write("README.txt", readme); err != nil {
 		return err
 	}

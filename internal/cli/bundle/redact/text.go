@@ -50,9 +50,13 @@ func Text(text string) string {
 		if !sensitive(parts[1]) {
 			return found
 		}
-		return parts[1] + parts[2] + Redacted
+		quote := quotes.FindString(parts[3])
+		return parts[1] + parts[2] + quote + Redacted + quote
 	})
 }
+
+// quotes match the beginning of a quoted value.
+var quotes = regexp.MustCompile(`^\\?["']`)
 
 // sensitive reports whether the value of a name is a secret.
 func sensitive(name string) bool {

@@ -227,7 +227,9 @@ func (r *reader) leaves(ctx context.Context, hostID string, m *Member) {
 	}
 	m.Leaves = map[string]int{}
 	for _, kind := range leafKinds {
-		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{v1alpha1.LabelHost: hostID})
+		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
+			v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin may have set the first alone
+		})
 		if len(found.Items) > 0 {
 			m.Leaves[kind.Kind] = len(found.Items)
 		}

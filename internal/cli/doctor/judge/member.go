@@ -125,5 +125,5 @@ func leaves(m *facts.Member, name string) []Finding {
 		return []Finding{ok(CheckLeftovers, name, "it has nothing of this host")}
 	}
 	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, and no registration has this cluster", strings.Join(parts, ", ")),
-		fmt.Sprintf("Register it again to use them. To remove them, delete what has the label %s there.", v1alpha1.LabelHost)}}
+		"Register it again to use them. To end them, delete the Pods and claims there: the volumes have policy Retain, and keep their data."}}
 }

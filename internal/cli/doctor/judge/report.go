@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,8 +89,9 @@ const (
 	CheckFence        Check = "Fence"
 )
 
-// newCheckup counts the findings.
+// newCheckup sorts the findings by cluster, and counts them.
 func newCheckup(findings []Finding, missing []model.Missing) *Checkup {
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	c := &Checkup{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Findings: slices.Clip(findings), Missing: missing}
 	if c.Findings == nil {
 		c.Findings = []Finding{}
