@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -149,15 +148,8 @@ func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVer
 // get requests a path of the API server. The answer's code is 0 if there was none.
 func (r *reader) get(ctx context.Context, path ...string) (body []byte, code int, err error) {
 	result := r.raw.CoreV1().RESTClient().Get().AbsPath(path...).MaxRetries(0).Do(ctx).StatusCode(&code)
-	body, err = result.Raw()
-	var status apierrors.APIStatus
-	if err != nil && errors.As(err, &status) {
-		code = int(status.Status().Code)
-	}
-	if code == http.StatusOK {
-		err = nil
-	}
-	return body, code, err
+	body, _ = result.Raw() // which does not read the API server's Status
+	return body, code, result.Error()
 }
 
 // details returns the kind that an API server's error is about, or "".
