@@ -36,7 +36,7 @@ func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
 }
 
 func status(w http.ResponseWriter, code int, reason metav1.StatusReason, kind string) {
-	s := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "why"} //nolint:gosec // an HTTP status
+	s := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "why"}
 	if kind != "" {
 		s.Details = &metav1.StatusDetails{Kind: kind}
 	}
