@@ -87,7 +87,7 @@ func healthy(t *testing.T) *facts.Facts {
 			Registrations: items(r), Nodes: items(node), Paths: map[string]facts.Path{"kosmos-a": {Code: 200}},
 			DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}),
 			Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
-			Secrets: items(metadata("a-kubeconfig", nil)), Unbound: items[facts.Snapshot](),
+			Secrets: items(metadata("a-kubeconfig", nil)), Unbound: items[facts.Snapshot](), Capacities: items[storagev1.CSIStorageCapacity](), Classes: items[storagev1.StorageClass](),
 		},
 		Members: []facts.Member{{
 			Cluster: facts.Cluster{
@@ -252,8 +252,8 @@ func TestOf(t *testing.T) {
 			}
 			m.Own, m.Away = false, "timeout"
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
-		"a member is out of our reach":   {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
-		"the kubeconfig is not readable": {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
+		"a member is out of our reach": {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
+		"the kubeconfig is forbidden":  {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
 		"orphans": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
 				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
@@ -313,6 +313,7 @@ func TestOf(t *testing.T) {
 		}, []string{
 			"Warning Leftovers", "Error Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers (not registered)",
 		}, "2 Namespaces, 1 Pod of this host"},
+		"leftovers that could not all be read": {func(h *facts.Host, _ *facts.Member) { h.Volumes = facts.List[metav1.PartialObjectMetadata]{} }, nil, ""},
 		"a virtual node without a registration": {func(h *facts.Host, _ *facts.Member) {
 			node := *h.Nodes.Items[0].DeepCopy()
 			node.Name = "kosmos-b"
@@ -341,6 +342,9 @@ func TestOf(t *testing.T) {
 			}
 			if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, tc.says) }) && tc.says != "" {
 				t.Errorf("nothing says %q:\n%s", tc.says, strings.Join(all, "\n"))
+			}
+			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
+				t.Error("says that nothing is left over, and could not read that")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
 				t.Errorf("counts %+v of %d findings", c.Counts, len(c.Findings))
