@@ -29,6 +29,10 @@ func TestSuggestions(t *testing.T) {
 		"a command":               {[]string{"tre"}, "Did you mean this?\n\ttree"},
 		"a flag":                  {[]string{"deregister", "a", "--polcy=Drain"}, "Did you mean --policy?"},
 		"a flag of every command": {[]string{"tree", "pvc", "a", "--namspace=shop"}, "Did you mean --namespace?"},
+		"the doctor":              {[]string{"docter"}, "Did you mean this?\n\tdoctor"},
+		"a bundle":                {[]string{"support-bundel"}, "Did you mean this?\n\tsupport-bundle"},
+		"a format":                {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use json, yaml"},
+		"an age of logs":          {[]string{"support-bundle", "--log-since=0s"}, "--log-since 0s: more than 0"},
 		"a dry run":               {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +45,7 @@ func TestSuggestions(t *testing.T) {
 }
 
 func TestInheritedFlagsAreInOptions(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"tree", "--help"}, {"register", "--help"}, {"deregister", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"tree", "--help"}, {"register", "--help"}, {"deregister", "--help"}, {"doctor", "--help"}, {"support-bundle", "--help"}} {
 		printed, code := plugin(t, args...)
 		if code != 0 || strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, `"kubectl xylem options"`) {
 			t.Errorf("%v: code %d, printed\n%s", args, code, printed)
