@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -38,18 +39,36 @@ func TestDoctor(t *testing.T) {
 }
 
 var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
-	address, err := harness.FreeAddress(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	ip, address := nodeAddress(ctx)
 	return harness.Options{
 		Host:        controlplane.ClusterOptions{Kubelets: true},
 		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true}},
 		Snapshots:   true,
-		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1"},
+		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=" + ip, "--leader-elect"},
 	}
 }, func(ctx SpecContext) {
 	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 })
+
+// nodeAddress is where the manager is to answer as a kubelet: an address of this machine that is
+// not on loopback, to which an API server connects for nobody.
+func nodeAddress(ctx context.Context) (ip, address string) {
+	GinkgoHelper()
+	all, err := net.InterfaceAddrs()
+	Expect(err).NotTo(HaveOccurred())
+	free, err := harness.FreeAddress(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	_, port, err := net.SplitHostPort(free)
+	Expect(err).NotTo(HaveOccurred())
+	for _, a := range all {
+		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String(), net.JoinHostPort(network.IP.String(), port)
+		}
+	}
+	Fail("this machine has no address but loopback, and an API server connects to no node there")
+	return "", ""
+}
 
 // ahead is a clock that is wrong.
 type ahead struct {

@@ -117,15 +117,12 @@ func (r *reader) readNodes(ctx context.Context, h *Host) {
 
 // path asks the API server for the health of a virtual node's kubelet, which the manager serves.
 func (r *reader) path(ctx context.Context, node string) Path {
-	body, code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
+	code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
 	p := Path{Code: code}
 	if err == nil {
 		return p
 	}
-	p.Detail = gather.Plain(string(body))
-	if p.Detail == "" {
-		p.Detail = gather.Plain(err.Error())
-	}
+	p.Detail = gather.Plain(err.Error())
 	// The authorizer's own answer names the kind of the object. The manager's does not.
 	p.Own = code == http.StatusForbidden && details(err) == "nodes"
 	return p

@@ -146,10 +146,9 @@ func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVer
 }
 
 // get requests a path of the API server. The answer's code is 0 if there was none.
-func (r *reader) get(ctx context.Context, path ...string) (body []byte, code int, err error) {
-	result := r.raw.CoreV1().RESTClient().Get().AbsPath(path...).MaxRetries(0).Do(ctx).StatusCode(&code)
-	body, _ = result.Raw() // which does not read the API server's Status
-	return body, code, result.Error()
+func (r *reader) get(ctx context.Context, path ...string) (code int, err error) {
+	err = r.raw.CoreV1().RESTClient().Get().AbsPath(path...).MaxRetries(0).Do(ctx).StatusCode(&code).Error()
+	return code, err
 }
 
 // details returns the kind that an API server's error is about, or "".
