@@ -171,12 +171,12 @@ var _ = Describe("kubectl xylem doctor", func() {
 		merge[admissionv1.ValidatingAdmissionPolicyBinding](ctx, x.Host, "xylem-manager", `{"spec":{"validationActions":["Audit"]}}`)
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Host, "xylem-reflected-classes", `{"spec":{"failurePolicy":"Ignore"}}`)
 		finds(ctx, here, asAdminOf(one), []string{"Error Policies", "Error Policies", "Error Policies"},
-			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" is not the one of this version: its failurePolicy differ`)
+			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" is not the one of this version: it differs in its failurePolicy`)
 	}, SpecTimeout(storyTime))
 
 	It("finds a member's policy that was weakened, as the member's admin", func(ctx SpecContext) {
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Member(one), "xylem-account", `{"spec":{"matchConditions":[{"name":"nobody","expression":"false"}]}}`)
-		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" is not the one of this version: its matchConditions differ`)
+		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" is not the one of this version: it differs in its matchConditions`)
 	}, SpecTimeout(storyTime))
 
 	It("finds policies and webhooks of an earlier version", func(ctx SpecContext) {

@@ -192,7 +192,7 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 		}
 		delete(there, w.Name)
 		if differ := shipped.Differences(is, w); len(differ) > 0 {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not the one of this version: its %s differ. It is of another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not the one of this version: it differs in its %s. It is of another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
 		}
 		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, shipped.Denies) {
 			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all that it rejects", w.Name)

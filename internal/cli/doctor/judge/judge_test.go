@@ -168,7 +168,7 @@ func TestOf(t *testing.T) {
 		"a policy is gone": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = h.Policies.Items[1:] }, []string{"Error Policies"}, "does not exist"},
 		"a policy is changed": {func(h *facts.Host, _ *facts.Member) {
 			h.Policies.Items[0].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
-		}, []string{"Error Policies"}, "its failurePolicy differ"},
+		}, []string{"Error Policies"}, "it differs in its failurePolicy"},
 		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
 			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
 		}, []string{"Error Policies a"}, "no binding denies"},
