@@ -20,6 +20,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -120,6 +121,11 @@ func manages(ctx context.Context, s secrets) {
 	pod.Spec.NodeName = x.Fleet.Host.NodeNames()[0]
 	pod.Spec.Containers[0].Name = "manager"
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: s.plant("variable of the manager")}}
+	// The namespace has the Pod Security level restricted.
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false), RunAsNonRoot: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	create(ctx, x.Host, pod)
 	Eventually(func(g Gomega) {
 		g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())

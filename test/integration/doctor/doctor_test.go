@@ -183,7 +183,13 @@ var _ = Describe("kubectl xylem doctor", func() {
 		labels := map[string]string{command.LabelName: command.LabelNameValue}
 		create(ctx, x.Host, &admissionv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: "xylem-old", Labels: labels},
-			Spec:       admissionv1.ValidatingAdmissionPolicySpec{Validations: []admissionv1.Validation{{Expression: "true"}}},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				Validations: []admissionv1.Validation{{Expression: "true"}},
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumes"}},
+				}}}},
+			},
 		})
 		create(ctx, x.Host, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "xylem-hook", Labels: labels}})
 		finds(ctx, here, asAdminOf(one), []string{"Warning Policies", "Warning Policies"}, "kubectl delete validatingadmissionpolicy xylem-old", "kubectl delete validatingwebhookconfiguration xylem-hook")

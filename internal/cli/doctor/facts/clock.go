@@ -27,6 +27,9 @@ type measured struct {
 	next http.RoundTripper
 }
 
+// WrappedRoundTripper lets client-go cancel requests.
+func (m measured) WrappedRoundTripper() http.RoundTripper { return m.next }
+
 // RoundTrip implements http.RoundTripper.
 func (m measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := m.clock.Now()

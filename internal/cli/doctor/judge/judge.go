@@ -96,7 +96,7 @@ func plugin(own string, h *facts.Host) []Finding {
 	a, errA := version.ParseSemantic(own)
 	b, errB := version.ParseSemantic(managers)
 	if errA != nil || errB != nil {
-		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared; what they install is", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. The definition, policies and rights are compared instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
 	}
 	switch {
 	case a.LessThan(b):

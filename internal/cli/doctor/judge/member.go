@@ -54,7 +54,7 @@ func unread(m *facts.Member, h *facts.Host, name string) []Finding {
 	case connected(m, h):
 		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine does not reach it, though the manager does: " + m.Away, "Run this command where the member's address can be reached, or give your own kubeconfig of it with --member-kubeconfig."}}
 	}
-	return []Finding{{Error, CheckConnection, name, "the member does not answer this machine either: " + m.Away, "Check the member's API server and the network between the clusters."}}
+	return []Finding{{Error, CheckConnection, name, "this machine could not read the member either: " + m.Away, "Check the member's API server, the network between the clusters, and the credentials in the registration's Secret."}}
 }
 
 // connected reports whether the manager is connected to a member.
