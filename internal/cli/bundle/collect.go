@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 const (
@@ -136,7 +137,7 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the cluster does not serve the kind
 			return kept
 		case err != nil:
-			c.miss(c.source.Name, kind.Kind+"s", err)
+			c.miss(c.source.Name, text.Plural(kind.Kind), err)
 			return kept
 		}
 		for i := range list.Items {
@@ -149,7 +150,7 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 			return kept
 		}
 		if seen >= most {
-			c.miss(c.source.Name, kind.Kind+"s", fmt.Errorf("there are more than %d: the rest was not read", most))
+			c.miss(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d: the rest was not read", most))
 			return kept
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // jobs runs independent reads, a few at a time. Each records what it cannot read.
@@ -87,7 +88,7 @@ func (r *reader) policies(ctx context.Context, c *Cluster) {
 		func() {
 			c.Webhooks.Read = true
 			for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-				some := r.metadata(ctx, kind+"s", admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
+				some := r.metadata(ctx, text.Plural(kind), admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
 				c.Webhooks.Items, c.Webhooks.Read = append(c.Webhooks.Items, some.Items...), c.Webhooks.Read && some.Read
 			}
 		},

@@ -98,8 +98,8 @@ type Host struct {
 	Control List[corev1.Pod]
 	Gates   Object[map[string]bool]
 
-	// Heartbeats and Records are Leases of virtual nodes, and records of members.
-	Heartbeats, Records List[coordinationv1.Lease]
+	// Heartbeats are the Leases of virtual nodes.
+	Heartbeats List[coordinationv1.Lease]
 	// Volumes are the host PVs of members, Secrets those in the manager's namespace: metadata.
 	Volumes, Secrets List[metav1.PartialObjectMetadata]
 	Capacities       List[storagev1.CSIStorageCapacity]

@@ -176,9 +176,6 @@ func (r *reader) readLeftovers(ctx context.Context, h *Host) {
 			h.Heartbeats = list(ctx, r, "Leases of virtual nodes", &coordinationv1.LeaseList{}, leases, client.InNamespace(corev1.NamespaceNodeLease), created)
 		},
 		func() {
-			h.Records = list(ctx, r, "the records of members (Leases)", &coordinationv1.LeaseList{}, leases, client.InNamespace(h.Namespace), created)
-		},
-		func() {
 			h.Volumes = r.metadata(ctx, "PersistentVolumes", corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.HasLabels{v1alpha1.LabelClusterID})
 		},
 		func() {
