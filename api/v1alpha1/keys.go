@@ -310,5 +310,11 @@ const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Place
 // ReasonPromised once that has lasted for seconds.
 const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
 
+// ClaimAttached is the condition of a root claim whose volume the member attaches to a node
+// before a Pod can use it: True if it is attached, False if it is not, or with the driver's
+// error, and Unknown while the member cannot be read. Claims whose driver attaches nothing
+// do not have it.
+const ClaimAttached corev1.PersistentVolumeClaimConditionType = Prefix + "Attached"
+
 // Reserved reports whether a label, annotation or taint key is Xylem's own.
 func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }

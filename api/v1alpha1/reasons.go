@@ -187,6 +187,35 @@ const (
 	ReasonBroken = "Broken"
 )
 
+// Reasons of the condition xylem.io/Attached of claims. While the member is away, it is
+// MemberAway, and after its deregistration ClusterGone.
+const (
+	// ReasonAttached: the volume is attached to the node of the member that the message
+	// names. To do: nothing.
+	ReasonAttached = "Attached"
+	// ReasonDetached: the volume is attached to no node of the member, since no Pod there
+	// needs it. To do: nothing.
+	ReasonDetached = "Detached"
+	// ReasonAttaching: the member has been attaching the volume to a node for some time, and
+	// the driver reports no error. To do: wait, or ask the member's admin to check the driver.
+	ReasonAttaching = "Attaching"
+	// ReasonDetaching: the member has been detaching the volume from a node for some time,
+	// and the driver reports no error. To do: wait, or ask the member's admin to check the
+	// driver.
+	ReasonDetaching = "Detaching"
+	// ReasonAttachFailed: the driver cannot attach the volume to the node that the member
+	// chose for the Pod. The message quotes it, and names the nodes that have the volume. To
+	// do: ask the member's admin to check the driver and the node. Kubernetes tries again.
+	ReasonAttachFailed = "AttachFailed"
+	// ReasonDetachFailed: the driver cannot detach the volume from a node that no longer
+	// needs it. The message quotes it. A Pod on another node may have to wait for that. To do:
+	// ask the member's admin to check the driver and the node. Kubernetes tries again.
+	ReasonDetachFailed = "DetachFailed"
+	// ReasonAttachmentsUnreadable: the member does not let Xylem read its VolumeAttachments.
+	// To do: upgrade the chart xylem-member, or apply config/member, there.
+	ReasonAttachmentsUnreadable = "AttachmentsUnreadable"
+)
+
 // Reasons of events about a claim.
 const (
 	// ReasonVolumeMirrored: the member has provisioned the volume. To do: nothing.

@@ -353,10 +353,11 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		Restores:   fence.Restores,
 		Unrestored: fence.MemberCurrent,
 		Note:       fence.Note,
-		Snapshots:  member.NewSnapshots(), HostSnapshots: s.fleet.HostSnapshots,
-		Limiter:   c.Limiter,
-		Log:       s.log,
-		PublishTo: func(facts member.NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
+		Snapshots:  member.NewOptional(), HostSnapshots: s.fleet.HostSnapshots,
+		Attachments: member.NewOptional(),
+		Limiter:     c.Limiter,
+		Log:         s.log,
+		PublishTo:   func(facts member.NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
 	}
 	if err := s.fleet.Session(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the controllers of the member: %w", err)
@@ -364,6 +365,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	if l.HostSnapshots != nil {
 		l.Run(func(ctx context.Context) error { return s.snapshots(ctx, l, c, held) })
 	}
+	l.Run(func(ctx context.Context) error { return s.attachments(ctx, l, c, held) })
 	return l, nil
 }
 

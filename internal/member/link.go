@@ -55,8 +55,10 @@ type Link struct {
 	Workloads cache.Cache
 	// Snapshots of the member, which it may not serve; those of the host are in Host, once
 	// HostSnapshots serves them.
-	Snapshots     *Snapshots
+	Snapshots     *Optional
 	HostSnapshots *route.Optional
+	// Attachments are the member's VolumeAttachments, which it may not let Xylem read.
+	Attachments *Optional
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
 	// Discovery and Metadata read objects of any kind live, to prove that a namespace is empty.
@@ -197,6 +199,20 @@ func (l *Link) LeafSnapshots() client.Reader {
 		return nil
 	}
 	return l.Snapshots.Cache()
+}
+
+// LeafAttachmentSource is LeafSource for VolumeAttachments, once Xylem may read them.
+func (l *Link) LeafAttachmentSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
+	return l.Attachments.Events(object, route.Handler(requests), only...)
+}
+
+// LeafAttachments is the cache of the member's VolumeAttachments, or nil if Xylem may not read
+// them, or has not read them yet.
+func (l *Link) LeafAttachments() client.Reader {
+	if l.Attachments == nil || l.Attachments.Cache() == nil {
+		return nil
+	}
+	return l.Attachments.Cache()
 }
 
 // RootEnds returns a source of the deletions of one kind in the host, including those that do

@@ -20,8 +20,9 @@ func Mapper() meta.RESTMapper {
 	for _, kind := range []string{"Namespace", "Node", "PersistentVolume"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	m.Add(storagev1.SchemeGroupVersion.WithKind("StorageClass"), meta.RESTScopeRoot)
-	m.Add(storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), meta.RESTScopeRoot)
+	for _, kind := range []string{"StorageClass", "VolumeAttributesClass", "VolumeAttachment"} {
+		m.Add(storagev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
 	m.Add(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), meta.RESTScopeNamespace)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)

@@ -9,7 +9,7 @@ import (
 
 // Every live read of a kind that the mapper lacks fails.
 func TestMapperHasKindsReadLive(t *testing.T) {
-	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities"} {
+	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities", "VolumeAttachment": "volumeattachments"} {
 		t.Run(kind, func(t *testing.T) {
 			mapping, err := Mapper().RESTMapping(storagev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1")
 			if err != nil {

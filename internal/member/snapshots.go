@@ -3,63 +3,15 @@ package member
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/route"
 )
-
-// Snapshots has the VolumeSnapshots, contents and classes of a member. If the member does not
-// serve them, Xylem watches none, and Problem returns why.
-type Snapshots struct {
-	*route.Optional
-
-	mu      sync.Mutex
-	problem *mirror.Refusal
-	waker   route.Waker
-}
-
-// NewSnapshots returns Snapshots whose state is unknown.
-func NewSnapshots() *Snapshots { return &Snapshots{Optional: route.NewOptional()} }
-
-// Problem returns why the snapshots cannot be read. known is false until the first attempt has
-// ended.
-func (s *Snapshots) Problem() (problem *mirror.Refusal, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Cache() != nil {
-		return nil, true
-	}
-	return s.problem, s.problem != nil
-}
-
-// Fail records why the snapshots cannot be read.
-func (s *Snapshots) Fail(problem *mirror.Refusal) {
-	s.mu.Lock()
-	changed := s.problem == nil || *s.problem != *problem
-	s.problem = problem
-	s.mu.Unlock()
-	if changed {
-		s.waker.Wake("")
-	}
-}
-
-// Serve starts the sources, and enqueues the waiting requests.
-func (s *Snapshots) Serve(c cache.Cache) {
-	s.Optional.Serve(c)
-	s.waker.Wake("")
-}
-
-// Changes enqueues requests whenever the problem changes.
-func (s *Snapshots) Changes(requests route.ByName) source.Source { return s.waker.SourceOf(requests) }
 
 // snapshotKinds are the kinds that the member must serve.
 func snapshotKinds() map[string]client.ObjectList {

@@ -208,7 +208,7 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 	g := guard{w.state}
 	return &member.Link{
 		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		Recorder: r, Clock: r.clock, Snapshots: member.NewSnapshots(), HostSnapshots: route.NewOptional(), // neither is served
+		Recorder: r, Clock: r.clock, Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), // neither is served
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
 		MayDestroy: g.MayDestroy,

@@ -78,15 +78,39 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-// NewSnapshots creates the cache of a member's snapshots. A watch that fails ends with failed:
+// NewSnapshots creates the cache of a member's snapshots. A watch that is rejected calls failed:
 // the member may not serve them any more.
 func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
-	kinds := []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{}}
-	byObject := map[client.Object]cache.ByObject{}
-	for _, kind := range kinds {
-		byObject[kind] = cache.ByObject{}
+	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
+		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of the member's snapshots: %w", err)
 	}
-	built, err := cache.New(c.Config, cache.Options{
+	if err := index.SetupSnapshots(ctx, built); err != nil {
+		return nil, err
+	}
+	return built, inform(ctx, built, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{})
+}
+
+// NewAttachments creates the cache of a member's VolumeAttachments. A watch that is rejected
+// calls failed: Xylem may not read them any more.
+func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
+	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
+		reflect.TypeFor[*storagev1.VolumeAttachment](): reduceAttachment,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of the member's attachments: %w", err)
+	}
+	if err := index.SetupAttachments(ctx, built); err != nil {
+		return nil, err
+	}
+	return built, inform(ctx, built, &storagev1.VolumeAttachment{})
+}
+
+// newOptional creates a cache of kinds that a member may stop serving.
+func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error), reduce map[reflect.Type]toolscache.TransformFunc) (cache.Cache, error) {
+	return cache.New(c.Config, cache.Options{ //nolint:wrapcheck // the callers wrap it
 		HTTPClient:                  c.Watches,
 		Scheme:                      scheme,
 		Mapper:                      member.Mapper(),
@@ -97,18 +121,8 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 			}
 			complain(ctx, r, err)
 		},
-		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
-			reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
-		}),
-		ByObject: byObject,
+		NewInformer: held.newInformer(reduce),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make the cache of the member's snapshots: %w", err)
-	}
-	if err := index.SetupSnapshots(ctx, built); err != nil {
-		return nil, err
-	}
-	return built, inform(ctx, built, kinds...)
 }
 
 // reduceSnapshot drops everything but the name of a VolumeSnapshot that is not this host's.
@@ -177,6 +191,37 @@ func reduceVolume(obj any) (any, error) {
 	}
 	share.Volume(pv)
 	return pv, nil
+}
+
+// reduceAttachment keeps the fields of a VolumeAttachment that tell which node has which volume,
+// and since when: the time of the last write of its status.
+func reduceAttachment(obj any) (any, error) {
+	a, ok := obj.(*storagev1.VolumeAttachment)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion, CreationTimestamp: a.CreationTimestamp, DeletionTimestamp: a.DeletionTimestamp,
+		},
+		Spec:   storagev1.VolumeAttachmentSpec{Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName},
+		Status: storagev1.VolumeAttachmentStatus{Attached: a.Status.Attached, AttachError: errorOf(a.Status.AttachError), DetachError: errorOf(a.Status.DetachError)},
+	}
+	reduced.Spec.Source.PersistentVolumeName = a.Spec.Source.PersistentVolumeName
+	for _, entry := range a.ManagedFields {
+		if entry.Subresource == "status" && entry.Time != nil && (len(reduced.ManagedFields) == 0 || reduced.ManagedFields[0].Time.Before(entry.Time)) {
+			reduced.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: entry.Subresource, Time: entry.Time}}
+		}
+	}
+	return reduced, nil
+}
+
+// errorOf drops the time of an error, which changes with each attempt.
+func errorOf(e *storagev1.VolumeError) *storagev1.VolumeError {
+	if e == nil {
+		return nil
+	}
+	return &storagev1.VolumeError{Message: e.Message}
 }
 
 // reduceCapacity keeps the fields of a CSIStorageCapacity that capacity is computed from, and

@@ -161,7 +161,7 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	g := guard{r.world.suspended != neither}
 	link := &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		HostSnapshots: host, Snapshots: member.NewSnapshots(), Recorder: r, Clock: r, MayDestroy: g.MayDestroy,
+		HostSnapshots: host, Snapshots: member.NewOptional(), Recorder: r, Clock: r, MayDestroy: g.MayDestroy,
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
 		Unrestored: func(context.Context) error { return nil },

@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/leafcache"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// optionalLook is the pause between two attempts to read what a member does not serve.
+const optionalLook = 30 * time.Second
+
+// optional are kinds that a member may not serve, or not let Xylem read. It is linked all the
+// same, and their controllers report it. If a member stops serving them, the link ends, and the
+// next one begins without them.
+type optional struct {
+	what string
+	to   *member.Optional
+	// problem reports why they cannot be read.
+	problem func(context.Context) (*mirror.Refusal, error)
+	// cache creates their cache. A watch that is rejected calls failed.
+	cache func(ctx context.Context, failed func(error)) (cache.Cache, error)
+}
+
+// snapshots reads the member's snapshots once the host and the member serve them.
+func (s *supervisor) snapshots(ctx context.Context, l *member.Link, c *member.Connection, held *leafcache.Held) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.HostSnapshots.Served():
+	}
+	return s.serve(ctx, optional{
+		what: "snapshots", to: l.Snapshots,
+		problem: func(ctx context.Context) (*mirror.Refusal, error) {
+			return member.SnapshotsServed(ctx, c.Live, fmt.Sprintf("member %q", l.Registration))
+		},
+		cache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewSnapshots(ctx, c, held, s.fleet.Scheme, s.fleet.HostID, failed)
+		},
+	})
+}
+
+// attachments reads the member's VolumeAttachments once it lets Xylem do so.
+func (s *supervisor) attachments(ctx context.Context, l *member.Link, c *member.Connection, held *leafcache.Held) error {
+	return s.serve(ctx, optional{
+		what: "VolumeAttachments", to: l.Attachments,
+		problem: func(ctx context.Context) (*mirror.Refusal, error) {
+			return member.AttachmentsReadable(ctx, c.Live, l.Registration)
+		},
+		cache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewAttachments(ctx, c, held, s.fleet.Scheme, failed)
+		},
+	})
+}
+
+// serve runs the cache of optional kinds once they can be read, until the link ends.
+func (s *supervisor) serve(ctx context.Context, o optional) error {
+	for {
+		problem, err := o.problem(ctx)
+		switch {
+		case err != nil:
+			s.log.V(1).Info("could not read optional kinds of the member", "kinds", o.what, "cause", err.Error())
+		case problem == nil:
+			return s.cache(ctx, o)
+		default:
+			if _, known := o.to.Problem(); !known {
+				s.log.Info("the member lacks optional kinds", "kinds", o.what, "reason", problem.Reason, "message", problem.Message)
+			}
+			o.to.Fail(problem)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.fleet.clock.After(optionalLook):
+		}
+	}
+}
+
+// cache runs the cache of optional kinds until the link ends, or a watch is rejected.
+func (s *supervisor) cache(ctx context.Context, o optional) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	built, err := o.cache(ctx, cancel)
+	if err != nil {
+		return err
+	}
+	synced := make(chan bool, 1)
+	go func() { synced <- built.WaitForCacheSync(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- built.Start(ctx) }()
+	if <-synced && ctx.Err() == nil {
+		o.to.Serve(built)
+	}
+	err = <-ended
+	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled { //nolint:errorlint // the link's own end
+		err = fmt.Errorf("the member no longer serves %s: %w", o.what, cause)
+	}
+	return err
+}

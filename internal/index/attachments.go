@@ -1,0 +1,29 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const attachmentsByVolume = "xylem.attachments-by-volume"
+
+// SetupAttachments adds the index to the cache of a member's VolumeAttachments. Call it before
+// the cache starts.
+func SetupAttachments(ctx context.Context, indexer client.FieldIndexer) error {
+	return setup(ctx, indexer, []field{{&storagev1.VolumeAttachment{}, attachmentsByVolume, by(func(a *storagev1.VolumeAttachment) string {
+		return ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
+	})}})
+}
+
+// AttachmentsOf returns the VolumeAttachments that name a PV of the member.
+func AttachmentsOf(ctx context.Context, r client.Reader, volume string) ([]storagev1.VolumeAttachment, error) {
+	var list storagev1.VolumeAttachmentList
+	if err := r.List(ctx, &list, client.MatchingFields{attachmentsByVolume: volume}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the VolumeAttachments of volume %s: %w", volume, err)
+	}
+	return list.Items, nil
+}

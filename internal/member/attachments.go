@@ -1,0 +1,32 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// refusalLimit is the maximum length, in bytes, of a member's refusal in a message.
+const refusalLimit = 500
+
+// AttachmentsReadable reports why Xylem cannot list a member's VolumeAttachments, or nil if it
+// can: an older chart of the member does not grant the right. An error proves nothing.
+func AttachmentsReadable(ctx context.Context, live client.Reader, registration string) (*mirror.Refusal, error) {
+	err := live.List(ctx, &storagev1.VolumeAttachmentList{}, client.Limit(1))
+	switch {
+	case err == nil:
+		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return &mirror.Refusal{Reason: v1alpha1.ReasonAttachmentsUnreadable, Message: fmt.Sprintf(
+			"member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member, or apply config/member, there",
+			registration, sanitize.Plain(err.Error(), refusalLimit))}, nil
+	}
+	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
+}
