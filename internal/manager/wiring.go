@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
+	"github.com/xylem-io/xylem/internal/controller/leafattachment"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafnode"
@@ -123,18 +124,19 @@ func (w *wiring) add() error {
 			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
 			Grace: w.options.NodeGrace,
 		},
-		csidriver.Name:      &csidriver.Reconciler{Client: reader, Recorder: recorder},
-		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
-		hostservice.Name:    &hostservice.Reconciler{Client: reader, Recorder: recorder},
-		awaypod.Name:        &awaypod.Reconciler{Client: reader, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
-		waitingpod.Name:     &waitingpod.Reconciler{Client: reader, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
-		hostclass.Name:      &hostclass.Reconciler{Client: reader, Recorder: recorder},
-		promise.Name:        &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name: &reflectedclass.Reconciler{Client: reader, Book: w.classes},
-		source.Name:         &source.Reconciler{Client: reader, Namespace: w.options.Namespace, Snapshots: w.snapshots},
-		hostsnapshot.Name:   &hostsnapshot.Reconciler{Client: reader, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
-		hostvolume.Name:     &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
-		heartbeat.Name:      &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
+		csidriver.Name:          &csidriver.Reconciler{Client: reader, Recorder: recorder},
+		hostclaim.Name:          &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
+		hostservice.Name:        &hostservice.Reconciler{Client: reader, Recorder: recorder},
+		awaypod.Name:            &awaypod.Reconciler{Client: reader, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
+		leafattachment.AwayName: &leafattachment.Reconciler{Client: reader, Fleet: fleet, Clock: clock.RealClock{}},
+		waitingpod.Name:         &waitingpod.Reconciler{Client: reader, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
+		hostclass.Name:          &hostclass.Reconciler{Client: reader, Recorder: recorder},
+		promise.Name:            &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
+		reflectedclass.Name:     &reflectedclass.Reconciler{Client: reader, Book: w.classes},
+		source.Name:             &source.Reconciler{Client: reader, Namespace: w.options.Namespace, Snapshots: w.snapshots},
+		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: reader, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
+		hostvolume.Name:         &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
+		heartbeat.Name:          &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
 	} {
 		if err := c.SetupWithManager(w.mgr); err != nil {
 			return fmt.Errorf("add controller %s: %w", name, err)
@@ -174,6 +176,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		rootsnapshot.Setup,
 		func(link *member.Link) error { return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book}) },
 		leafpod.Setup,
+		leafattachment.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})

@@ -36,6 +36,7 @@ var readers = map[string]side{
 	"clusterregistration.Reconciler.Client": host,
 	"clusterregistration.Reconciler.Live":   live,
 	"awaypod.Reconciler.Client":             host,
+	"leafattachment.Reconciler.Client":      host,
 	"hostservice.Reconciler.Client":         host,
 	"waitingpod.Reconciler.Client":          host,
 	"csidriver.Reconciler.Client":           host,

@@ -115,8 +115,9 @@ var sources = []source{
 	{gosource.Module + "internal/member", "RootSource", host, 0},
 	{gosource.Module + "internal/member", "LeafSource", leaf, 0},
 	{gosource.Module + "internal/member", "LeafSnapshotSource", leaf, 0},
+	{gosource.Module + "internal/member", "LeafAttachmentSource", leaf, 0},
 	{gosource.Module + "internal/member", "HostSnapshotSource", host, 0},
-	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource calls it too
+	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource and LeafAttachmentSource call it too
 }
 
 // accesses records a call that reads or watches; false if it is neither.

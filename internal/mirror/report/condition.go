@@ -155,3 +155,18 @@ func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *uns
 	}
 	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{shown}})
 }
+
+// Attached returns a claim's condition Attached, or nil.
+func Attached(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimCondition {
+	return claimCondition(claim, v1alpha1.ClaimAttached)
+}
+
+// AttachedValue is Attached for route.Of: the condition as a value, which is empty if there is
+// none.
+func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {
+	c := Attached(claim)
+	if c == nil {
+		return [3]string{}
+	}
+	return [3]string{string(c.Status), c.Reason, c.Message}
+}

@@ -266,6 +266,7 @@ var writers = map[string]map[string]string{
 		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/(placed-in|reported-by)|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
 		"xylem-promise":              `^status/conditions/type=xylem\.io/Promise`,
 		"xylem-leaf-pvc":             `^status/(capacity|allocatedResources|allocatedResourceStatuses|currentVolumeAttributesClassName|modifyVolumeStatus)|^status/conditions/type=(Resizing|FileSystemResizePending|ControllerResizeError|NodeResizeError|ModifyVolumeError|ModifyingVolume)`,
+		"xylem-leaf-attachment":      `^status/conditions/type=xylem\.io/Attached`,
 		"xylem-leaf-pod":             `^metadata/annotations/xylem\.io/tried$`,
 		"xylem-host-claim":           `^metadata/annotations/volume\.kubernetes\.io/selected-node$`,
 		"xylem-source":               `^metadata/annotations/(xylem\.io/(source|steered-to)|volume\.kubernetes\.io/selected-node)$`,

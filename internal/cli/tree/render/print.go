@@ -111,7 +111,7 @@ func (p Page) row(w io.Writer, r row, widths [4]int, start int, beside bool) {
 		switch {
 		case Problem(c):
 			mark = p.Paint.Bad("!")
-		case c.Status != string(metav1.ConditionTrue) && c.Reason != v1alpha1.ReasonPromised:
+		case c.Status != string(metav1.ConditionTrue) && !atRest(c):
 			mark = p.Paint.Doubtful("!")
 		}
 		p.note(w, stem, mark+" ", fmt.Sprintf("%s=%s %s%s%s", c.Type, c.Status, c.Reason, p.since("", c.Since.Time), colon(c.Message)))
@@ -266,6 +266,11 @@ func Wrap(text string, width int) []string {
 
 // Problem reports whether a condition says that something is wrong or not ready yet.
 func Problem(c model.Condition) bool {
-	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && c.Reason != v1alpha1.ReasonPromised ||
+	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && !atRest(c) ||
 		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)
+}
+
+// atRest reports whether a condition is False only because nothing uses the claim.
+func atRest(c model.Condition) bool {
+	return c.Reason == v1alpha1.ReasonPromised || c.Type == string(v1alpha1.ClaimAttached) && c.Reason == v1alpha1.ReasonDetached
 }

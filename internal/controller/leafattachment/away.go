@@ -1,0 +1,194 @@
+package leafattachment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// AwayName is the name of the controller on the leader.
+	AwayName = "away_attachment"
+	// awayWorkers is the number of concurrent reconciles. A request takes a few reads from the
+	// cache, and one write each time a member goes away.
+	awayWorkers = 2
+	// reportLimit is the maximum length, in bytes, of what was reported last.
+	reportLimit = 1000
+)
+
+// Fleet returns the state of members.
+type Fleet interface {
+	State(name string) (fleet.State, bool)
+}
+
+// Reconciler has the claims that no Link reports on.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Fleet knows whether the members are connected.
+	Fleet Fleet
+	// Clock sets the times of conditions.
+	Clock clock.PassiveClock
+
+	root *guarded.Root
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+
+// SetupWithManager adds the controller away_attachment.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(AwayName).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofStated), builder.WithPredicates(route.Concerning(ofAttached))).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(ofLeaf))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(index.RegistrationOf)))).
+		WithEventFilter(route.Changed()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: awayWorkers}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile reconciles one root claim.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	root, pv, err := boundTo(ctx, r.Client, request.NamespacedName)
+	if err != nil || root == nil || report.Attached(root) == nil {
+		return reconcile.Result{}, err
+	}
+	o := awayObserved{shown: report.Attached(root)}
+	if pv != nil {
+		o.cluster, _, _, _ = hostpv.LeafOf(pv)
+	}
+	if o.cluster != "" {
+		if err := r.observeMember(ctx, &o); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	_, err = apply(ctx, r.root, root, decideAway(o), r.Clock.Now())
+	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// observeMember adds the member's registration, and whether it is away.
+func (r *Reconciler) observeMember(ctx context.Context, o *awayObserved) error {
+	registrations, err := index.RegistrationsOf(ctx, r.Client, o.cluster)
+	if err != nil {
+		return err
+	}
+	for i := range registrations {
+		o.registered = true
+		name := registrations[i].Name
+		if state, _ := r.Fleet.State(name); state.Connected {
+			o.linked = true
+			return nil
+		}
+		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(registrations[i].NodeName()))
+		if err != nil {
+			return err
+		}
+		if node != nil && nodes.StandsFor(node, o.cluster) && nodes.Away(node) {
+			o.name, o.away = name, nodes.Condition(node, v1alpha1.NodeMemberAway)
+		}
+	}
+	return nil
+}
+
+// awayObserved is the input of decideAway.
+type awayObserved struct {
+	shown *corev1.PersistentVolumeClaimCondition
+	// cluster is the ID of the member that has the claim's volume. It is empty if none has it.
+	cluster string
+	// registered means that a registration has the member, and linked that its controllers run.
+	registered, linked bool
+	// name is the registration's name, and away the condition of its Node, if it is away.
+	name string
+	away *corev1.NodeCondition
+}
+
+// decideAway returns the condition of a claim that no Link reports on, or nil if it stays as it
+// is.
+func decideAway(o awayObserved) *statement {
+	unknown := func(reason, why string) *statement {
+		if o.shown.Status == corev1.ConditionUnknown {
+			return nil // it has what was reported last
+		}
+		return &statement{corev1.ConditionUnknown, reason, fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, reportLimit))}
+	}
+	switch {
+	case o.cluster == "":
+		return &statement{}
+	case !o.registered:
+		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q any more", o.cluster))
+	case o.linked, o.away == nil:
+		return nil
+	}
+	return unknown(v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since %s: %s", o.name, o.away.LastTransitionTime.UTC().Format(time.RFC3339), o.away.Message))
+}
+
+// ofStated enqueues a claim that has the condition.
+func ofStated(_ context.Context, obj client.Object) []reconcile.Request {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || report.Attached(claim) == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+}
+
+// ofVolume enqueues the claim of a host PV.
+func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return nil
+	}
+	return r.stated(ctx, []corev1.PersistentVolume{*pv}, nil)
+}
+
+// ofNode enqueues the claims of a Node whose member is away.
+func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+	node, ok := obj.(*corev1.Node)
+	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
+		return nil
+	}
+	found, err := index.VolumesIn(ctx, r.Client, node.Labels[v1alpha1.LabelClusterID])
+	return r.stated(ctx, found, err)
+}
+
+// ofRegistration enqueues the claims of a registration that is deleted, or whose connection
+// changes.
+func (r *Reconciler) ofRegistration(ctx context.Context, obj client.Object) []reconcile.Request {
+	registration, ok := obj.(*v1alpha1.ClusterRegistration)
+	if !ok || registration.Status.ClusterID == "" {
+		return nil
+	}
+	found, err := index.VolumesIn(ctx, r.Client, registration.Status.ClusterID)
+	return r.stated(ctx, found, err)
+}
+
+// stated returns requests for those claims of host PVs that have the condition.
+func (r *Reconciler) stated(ctx context.Context, volumes []corev1.PersistentVolume, err error) []reconcile.Request {
+	return slices.DeleteFunc(claimsOf(ctx, volumes, err), func(request reconcile.Request) bool {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
+		return err == nil && (claim == nil || report.Attached(claim) == nil)
+	})
+}

@@ -1,0 +1,203 @@
+package leafattachment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+const (
+	// patience is how long attaching and detaching may take before they are reported. Usually they
+	// take seconds, and a report would be one more write for each Pod.
+	patience = 15 * time.Second
+	// nodesShown is the maximum number of nodes in a message, since a volume may be attached to
+	// many.
+	nodesShown = 4
+	// wordsLimit is the maximum length, in bytes, of a driver's error in a message, and nodeLimit
+	// that of a node's name.
+	wordsLimit = 400
+	nodeLimit  = 253
+)
+
+// observed is the input of decide.
+type observed struct {
+	// shown is the root claim's condition Attached, or nil.
+	shown *corev1.PersistentVolumeClaimCondition
+	// gone means that the member has no such leaf PV any more.
+	gone bool
+	// driver of the leaf PV. It is empty for a PV of Kubernetes' own volume types, which some driver
+	// may attach.
+	driver string
+	// attachments that name the leaf PV.
+	attachments []storagev1.VolumeAttachment
+	// unreadable is why attachments are unknown, or nil.
+	unreadable *mirror.Refusal
+	member     mirror.Member
+	now        time.Time
+}
+
+// statement is a condition Attached. Without a status, the claim should have none.
+type statement struct {
+	status          corev1.ConditionStatus
+	reason, message string
+}
+
+// decide returns the condition that the claim should have, or nil if it stays as it is. After
+// the returned time, if any, the answer may change by itself.
+func decide(o observed) (*statement, time.Duration) {
+	if o.unreadable != nil {
+		if o.shown == nil || o.shown.Status == corev1.ConditionUnknown && o.shown.Reason == o.unreadable.Reason {
+			return nil, 0
+		}
+		return &statement{corev1.ConditionUnknown, o.unreadable.Reason, o.unreadable.Message}, 0
+	}
+	if o.gone {
+		return &statement{}, 0
+	}
+	nodes, again := o.nodes()
+	if len(nodes) == 0 {
+		if o.shown == nil {
+			return nil, again
+		}
+		return &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, fmt.Sprintf("attached to no node of member %q: no Pod there needs the volume", o.member.Registration)}, again
+	}
+	s := &statement{corev1.ConditionFalse, nodes[0].state.reason(), nodes[0].words(o.member)}
+	if nodes[0].state >= detaching {
+		s.status = corev1.ConditionTrue
+	}
+	for _, n := range nodes[1:min(len(nodes), nodesShown)] {
+		s.message += "; " + n.words(o.member)
+	}
+	if more := len(nodes) - nodesShown; more > 0 {
+		s.message += fmt.Sprintf("; and %s more", text.Count(more, "node"))
+	}
+	if nodes[0].state <= detachFailed {
+		s.message += ". Ask the member's admin to check the driver and the node"
+	}
+	return s, again
+}
+
+// state of a volume on a node, in the order of importance: what a Pod waits for comes first.
+type state int
+
+const (
+	attachFailed state = iota
+	detachFailed
+	attaching
+	detaching // from here on, the volume is attached
+	attached
+)
+
+func (s state) reason() string {
+	return [...]string{
+		attachFailed: v1alpha1.ReasonAttachFailed, detachFailed: v1alpha1.ReasonDetachFailed, attaching: v1alpha1.ReasonAttaching,
+		detaching: v1alpha1.ReasonDetaching, attached: v1alpha1.ReasonAttached,
+	}[s]
+}
+
+// node is what one VolumeAttachment reports.
+type node struct {
+	name  string
+	state state
+	since time.Time
+	// failure is the driver's error.
+	failure string
+}
+
+// nodes returns the nodes that have the volume, or are about to, the most important one first.
+func (o observed) nodes() (nodes []node, again time.Duration) {
+	for i := range o.attachments {
+		a := &o.attachments[i]
+		if o.driver != "" && a.Spec.Attacher != o.driver {
+			continue // no attachment of the volume's own driver
+		}
+		n, wait := nodeOf(a, o.now)
+		if wait > 0 && (again == 0 || wait < again) {
+			again = wait
+		}
+		if n != nil {
+			nodes = append(nodes, *n)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b node) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.name, b.name)) })
+	return slices.CompactFunc(nodes, func(a, b node) bool { return a.name == b.name && a.state == b.state }), again
+}
+
+// nodeOf returns what a VolumeAttachment reports, or nil if the volume is not on the node and
+// nothing takes unusually long. wait is the time until it does.
+func nodeOf(a *storagev1.VolumeAttachment, now time.Time) (n *node, wait time.Duration) {
+	n = &node{name: a.Spec.NodeName, state: attached, since: statusTime(a)}
+	deleting := a.DeletionTimestamp != nil
+	switch {
+	case deleting && a.Status.DetachError != nil:
+		n.state, n.failure = detachFailed, a.Status.DetachError.Message
+	case deleting:
+		if wait := until(a.DeletionTimestamp.Time, now); wait > 0 {
+			if a.Status.Attached {
+				return n, wait
+			}
+			return nil, wait
+		}
+		if !a.Status.Attached {
+			return nil, 0
+		}
+		n.state, n.since = detaching, a.DeletionTimestamp.Time
+	case a.Status.Attached:
+	case a.Status.AttachError != nil:
+		n.state, n.failure = attachFailed, a.Status.AttachError.Message
+	default:
+		n.state, n.since = attaching, a.CreationTimestamp.Time
+		if wait := until(n.since, now); wait > 0 {
+			return nil, wait
+		}
+	}
+	return n, 0
+}
+
+// until returns the rest of patience. The time is the member's, whose clock may be ahead.
+func until(began, now time.Time) time.Duration {
+	return min(began.Add(patience).Sub(now), patience)
+}
+
+// statusTime returns when the status was last written, which leafcache keeps, or else when the
+// attachment was requested.
+func statusTime(a *storagev1.VolumeAttachment) time.Time {
+	if len(a.ManagedFields) > 0 && a.ManagedFields[0].Time != nil {
+		return a.ManagedFields[0].Time.Time
+	}
+	return a.CreationTimestamp.Time
+}
+
+// words describes the node for a message.
+func (n node) words(m mirror.Member) string {
+	name, since := sanitize.Plain(n.name, nodeLimit), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
+	switch n.state {
+	case attachFailed:
+		return fmt.Sprintf("member %q cannot attach the volume to node %q: %s", m.Registration, name, oneLine(n.failure))
+	case detachFailed:
+		return fmt.Sprintf("member %q cannot detach the volume from node %q: %s", m.Registration, name, oneLine(n.failure))
+	case attaching:
+		return fmt.Sprintf("member %q has been attaching the volume to node %q since %s", m.Registration, name, since)
+	case detaching:
+		return fmt.Sprintf("member %q has been detaching the volume from node %q since %s", m.Registration, name, since)
+	case attached:
+	}
+	return fmt.Sprintf("attached to node %q of member %q since %s", name, m.Registration, since)
+}
+
+// oneLine returns a driver's error as one line without the full stop at its end.
+func oneLine(failure string) string {
+	line := strings.TrimRight(strings.Join(strings.Fields(failure), " "), ".")
+	return cmp.Or(sanitize.Plain(line, wordsLimit), "the driver gives no cause")
+}
