@@ -2,9 +2,7 @@ package leafattachment
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -21,7 +19,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -32,8 +29,6 @@ const (
 	// awayWorkers is the number of concurrent reconciles. A request takes a few reads from the
 	// cache, and one write each time a member goes away.
 	awayWorkers = 2
-	// reportLimit is the maximum length, in bytes, of what was reported last.
-	reportLimit = 1000
 )
 
 // Fleet returns the state of members.
@@ -112,38 +107,6 @@ func (r *Reconciler) observeMember(ctx context.Context, o *awayObserved) error {
 		}
 	}
 	return nil
-}
-
-// awayObserved is the input of decideAway.
-type awayObserved struct {
-	shown *corev1.PersistentVolumeClaimCondition
-	// cluster is the ID of the member that has the claim's volume. It is empty if none has it.
-	cluster string
-	// registered means that a registration has the member, and linked that its controllers run.
-	registered, linked bool
-	// name is the registration's name, and away the condition of its Node, if it is away.
-	name string
-	away *corev1.NodeCondition
-}
-
-// decideAway returns the condition of a claim that no Link reports on, or nil if it stays as it
-// is.
-func decideAway(o awayObserved) *statement {
-	unknown := func(reason, why string) *statement {
-		if o.shown.Status == corev1.ConditionUnknown {
-			return nil // it has what was reported last
-		}
-		return &statement{corev1.ConditionUnknown, reason, fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, reportLimit))}
-	}
-	switch {
-	case o.cluster == "":
-		return &statement{}
-	case !o.registered:
-		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q any more", o.cluster))
-	case o.linked, o.away == nil:
-		return nil
-	}
-	return unknown(v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since %s: %s", o.name, o.away.LastTransitionTime.UTC().Format(time.RFC3339), o.away.Message))
 }
 
 // ofStated enqueues a claim that has the condition.

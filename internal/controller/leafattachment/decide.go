@@ -80,7 +80,7 @@ func decide(o observed) (*statement, time.Duration) {
 		s.message += "; " + n.words(o.member)
 	}
 	if more := len(nodes) - nodesShown; more > 0 {
-		s.message += fmt.Sprintf("; and %s more", text.Count(more, "node"))
+		s.message += "; and " + text.Count(more, "other node")
 	}
 	if nodes[0].state <= detachFailed {
 		s.message += ". Ask the member's admin to check the driver and the node"

@@ -1,0 +1,164 @@
+package leafattachment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const driver = "disk.example.com"
+
+var (
+	now  = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	here = mirror.Member{Registration: "cluster38"}
+)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// attachment to a node, requested a minute ago.
+func attachment(node string, changes ...func(*storagev1.VolumeAttachment)) storagev1.VolumeAttachment {
+	a := storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(time.Minute)},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node},
+	}
+	for _, change := range changes {
+		change(&a)
+	}
+	return a
+}
+
+func done(a *storagev1.VolumeAttachment) {
+	a.Status.Attached = true
+	a.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "status", Time: new(ago(30 * time.Second))}}
+}
+
+func requested(d time.Duration) func(*storagev1.VolumeAttachment) {
+	return func(a *storagev1.VolumeAttachment) { a.CreationTimestamp = ago(d) }
+}
+
+func deleted(d time.Duration) func(*storagev1.VolumeAttachment) {
+	return func(a *storagev1.VolumeAttachment) { a.DeletionTimestamp = new(ago(d)) }
+}
+
+func attachFails(message string) func(*storagev1.VolumeAttachment) {
+	return func(a *storagev1.VolumeAttachment) { a.Status.AttachError = &storagev1.VolumeError{Message: message} }
+}
+
+func detachFails(message string) func(*storagev1.VolumeAttachment) {
+	return func(a *storagev1.VolumeAttachment) { a.Status.DetachError = &storagev1.VolumeError{Message: message} }
+}
+
+func shown(status corev1.ConditionStatus, reason string) *corev1.PersistentVolumeClaimCondition {
+	return &corev1.PersistentVolumeClaimCondition{Status: status, Reason: reason, Message: "as before"}
+}
+
+const ask = ". Ask the member's admin to check the driver and the node"
+
+func TestDecide(t *testing.T) {
+	type attachments = []storagev1.VolumeAttachment
+	on := func(nodes ...string) (all attachments) {
+		for _, n := range nodes {
+			all = append(all, attachment(n, done))
+		}
+		return all
+	}
+	detached := &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, `attached to no node of member "cluster38": no Pod there needs the volume`}
+	isAttached := &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z`}
+	before := shown(corev1.ConditionTrue, v1alpha1.ReasonAttached)
+	unreadable := &mirror.Refusal{Reason: v1alpha1.ReasonAttachmentsUnreadable, Message: "forbidden"}
+	for name, tc := range map[string]struct {
+		in    observed
+		want  *statement
+		again time.Duration
+	}{
+		"a driver that attaches nothing":               {observed{}, nil, 0},
+		"attached":                                     {observed{attachments: on("n1")}, isAttached, 0},
+		"attached, of a volume type of Kubernetes":     {observed{driver: "", attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "migrated.csi" })}}, isAttached, 0},
+		"attached, and nobody knows since when":        {observed{attachments: attachments{attachment("n1", func(a *storagev1.VolumeAttachment) { a.Status.Attached = true })}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:00Z`}, 0},
+		"the Pod is gone":                              {observed{shown: before}, detached, 0},
+		"the attachment of another driver":             {observed{driver: driver, attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "other" })}}, nil, 0},
+		"the volume is gone":                           {observed{shown: before, gone: true, attachments: on("n1")}, &statement{}, 0},
+		"being attached, as usual":                     {observed{attachments: attachments{attachment("n1", requested(5*time.Second))}}, nil, 10 * time.Second},
+		"being attached again, as usual":               {observed{shown: before, attachments: attachments{attachment("n1", requested(5*time.Second))}}, detached, 10 * time.Second},
+		"being attached, by a clock that is ahead":     {observed{attachments: attachments{attachment("n1", requested(-time.Hour))}}, nil, patience},
+		"being attached for a long time":               {observed{attachments: attachments{attachment("n1")}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since 2026-11-25T11:59:00Z`}, 0},
+		"being detached, as usual":                     {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(time.Second))}}, isAttached, 14 * time.Second},
+		"being detached for a long time":               {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(20*time.Second))}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonDetaching, `member "cluster38" has been detaching the volume from node "n1" since 2026-11-25T11:59:40Z`}, 0},
+		"withdrawn before it was attached":             {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
+		"withdrawn just now, before it was attached":   {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
+		"cannot be attached":                           {observed{attachments: attachments{attachment("n1", attachFails("the cable is loose."))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose` + ask}, 0},
+		"cannot be attached, for no cause":             {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver gives no cause` + ask}, 0},
+		"cannot be detached":                           {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
+		"cannot be detached, and is needed elsewhere":  {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy")), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
+		"still attached elsewhere":                     {observed{attachments: attachments{attachment("n1", done), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z` + ask}, 0},
+		"attached to two nodes, in the order of names": {observed{attachments: on("n2", "n1")}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z; attached to node "n2" of member "cluster38" since 2026-11-25T11:59:30Z`}, 0},
+		"attachments cannot be read":                   {observed{shown: before, unreadable: unreadable}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "forbidden"}, 0},
+		"attachments cannot be read, as reported":      {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable), unreadable: unreadable}, nil, 0},
+		"attachments cannot be read, of a new volume":  {observed{unreadable: unreadable}, nil, 0},
+		"the member is back, and the Pod is gone":      {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway)}, detached, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.member, tc.in.now = here, now
+			got, again := decide(tc.in)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(statement{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if again != tc.again {
+				t.Errorf("decides again after %s, want %s", again, tc.again)
+			}
+		})
+	}
+}
+
+// A volume may be attached to many nodes, and what a member reports is bounded.
+func TestDecideIsBounded(t *testing.T) {
+	var all []storagev1.VolumeAttachment
+	for range 500 {
+		all = append(all, attachment("n"+strings.Repeat("x", len(all)), attachFails("one\ntwo\x1b[2J\u202e"+strings.Repeat("! ", 5000))))
+	}
+	got, _ := decide(observed{attachments: all, member: here, now: now})
+	if limit := nodesShown * (wordsLimit + nodeLimit + 100); len(got.message) > limit {
+		t.Errorf("the message has %d bytes, at most %d are expected", len(got.message), limit)
+	}
+	if strings.ContainsAny(got.message, "\n\x1b\u202e") {
+		t.Errorf("it has what a terminal obeys: %q", got.message)
+	}
+	if !strings.Contains(got.message, "one two") || !strings.Contains(got.message, "; and 496 other nodes") {
+		t.Errorf("the message is %q", got.message)
+	}
+}
+
+func TestDecideAway(t *testing.T) {
+	away := &corev1.NodeCondition{Message: "no answer", LastTransitionTime: ago(time.Hour)}
+	was := shown(corev1.ConditionTrue, v1alpha1.ReasonAttached)
+	for name, tc := range map[string]struct {
+		in   awayObserved
+		want *statement
+	}{
+		"away": {awayObserved{cluster: "id", registered: true, name: "cluster38", away: away}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonMemberAway,
+			`it is unknown whether the volume is attached: member "cluster38" has been away since 2026-11-25T11:00:00Z: no answer. The last report was: as before`}},
+		"away, as reported":          {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, away: away}, nil},
+		"back":                       {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, linked: true, away: away}, nil},
+		"not connected for a moment": {awayObserved{cluster: "id", registered: true}, nil},
+		"deregistered": {awayObserved{cluster: "id"}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonClusterGone,
+			`it is unknown whether the volume is attached: no ClusterRegistration has the cluster "id" any more. The last report was: as before`}},
+		"without a volume in a member": {awayObserved{}, &statement{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.in.shown == nil {
+				tc.in.shown = was
+			}
+			if diff := cmp.Diff(tc.want, decideAway(tc.in), cmp.AllowUnexported(statement{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package leafattachment
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// reportLimit is the maximum length, in bytes, of what was reported last.
+const reportLimit = 1000
+
+// awayObserved is the input of decideAway.
+type awayObserved struct {
+	shown *corev1.PersistentVolumeClaimCondition
+	// cluster is the ID of the member that has the claim's volume. It is empty if none has it.
+	cluster string
+	// registered means that a registration has the member, and linked that its controllers run.
+	registered, linked bool
+	// name is the registration's name, and away the condition of its Node, if it is away.
+	name string
+	away *corev1.NodeCondition
+}
+
+// decideAway returns the condition of a claim that no Link reports on, or nil if it stays as it
+// is.
+func decideAway(o awayObserved) *statement {
+	unknown := func(reason, why string) *statement {
+		if o.shown.Status == corev1.ConditionUnknown {
+			return nil // it has what was reported last
+		}
+		return &statement{corev1.ConditionUnknown, reason, fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, reportLimit))}
+	}
+	switch {
+	case o.cluster == "":
+		return &statement{}
+	case !o.registered:
+		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q any more", o.cluster))
+	case o.linked, o.away == nil:
+		return nil
+	}
+	return unknown(v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since %s: %s", o.name, o.away.LastTransitionTime.UTC().Format(time.RFC3339), o.away.Message))
+}
