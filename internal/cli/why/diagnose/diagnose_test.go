@@ -165,6 +165,23 @@ func TestOf(t *testing.T) {
 		"containers that are being created are no problem": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""), claim: boundClaim(), want: Waiting,
 		},
+		"a volume that cannot be attached": {
+			pod:   waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose. Ask the member's admin to check the driver`)),
+			want:  Problem, reason: v1alpha1.ReasonAttachFailed, says: []string{`Pod "shop/app" does not run: member "cluster38" cannot attach the volume to node "n1": the cable is loose`, "Ask the member's admin to check the driver."},
+		},
+		"a volume that takes long to attach": {
+			pod:   waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since noon`)),
+			want:  Problem, reason: v1alpha1.ReasonAttaching, says: []string{"since noon", toDoOfXylem[v1alpha1.ReasonAttaching]},
+		},
+		"a volume that nobody uses is no problem": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetached, "attached to no node")), want: Well,
+		},
+		"a volume that cannot be detached does not concern a Pod that runs": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, ready), want: Well,
+			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetachFailed, "busy")),
+		},
 		"scheduling gates": {
 			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")),
 			claim: pendingClaim(), want: Problem, reason: corev1.PodReasonSchedulingGated, says: []string{"schedulingGates"},
