@@ -1,0 +1,223 @@
+package stories_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// attachment matches a claim with such a condition Attached.
+func attachment(status corev1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", v1alpha1.ClaimAttached), HaveField("Status", status), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+var unattached = HaveField("Status.Conditions", Not(ContainElement(HaveField("Type", v1alpha1.ClaimAttached))))
+
+var _ = Describe("A volume that has to be attached", Ordered, func() {
+	const (
+		attaching = "cluster41"
+		node      = "kosmos-" + attaching
+	)
+	var member *harness.Cluster
+
+	BeforeAll(func(ctx SpecContext) {
+		options := memberOptions(attaching)
+		options.Attach = true
+		var err error
+		member, err = x.AddMember(ctx, options)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Register(ctx, attaching, attaching)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				x.Dump(ctx, GinkgoWriter, "")
+			}
+			deregister(ctx, attaching)
+			Expect(x.RemoveMember(ctx, attaching)).To(Succeed())
+		}, NodeTimeout(storyTime))
+	}, NodeTimeout(storyTime))
+
+	// fails makes calls of the driver for the claim "data" of a story fail until it ends.
+	fails := func(s *story, method, message string) {
+		GinkgoHelper()
+		Expect(member.SetFaults(csidriver.Fault{Method: method, Claim: s.namespace + "/data", Code: codes.Internal, Message: message})).To(Succeed())
+		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
+	}
+	shows := func(ctx context.Context, s *story, match gomegatypes.GomegaMatcher) *corev1.PersistentVolumeClaim {
+		GinkgoHelper()
+		return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", match)
+	}
+	// runs creates a claim and a Pod, and returns the node of the leaf Pod.
+	runs := func(ctx context.Context, s *story) string {
+		GinkgoHelper()
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(node))
+		s.running(ctx, "app", node)
+		return until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.NodeName", Not(BeEmpty()))).Spec.NodeName
+	}
+
+	It("is shown with the member's node while a Pod uses it, and as detached afterwards (I5)", func(ctx SpecContext) {
+		s := begin(ctx)
+		leafNode := runs(ctx, s)
+		shown := shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "`+leafNode+`" of member "`+attaching+`" since 20`))
+		Expect(s.book(attaching, "data").Attached()).To(HaveLen(1))
+		Expect(strangers("root PersistentVolumeClaim", shown)).To(BeEmpty())
+
+		By("writing nothing while nothing changes")
+		s.probed(ctx, 2)
+		Expect(shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached)).ResourceVersion).To(Equal(shown.ResourceVersion))
+		out, _, _ := s.plugin(ctx, "tree", "pvc", "data")
+		Expect(out).To(ContainSubstring(`xylem.io/Attached=True Attached`))
+
+		By("deleting the Pod")
+		s.deletePod(ctx, "app")
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached, attaching))
+		Expect(s.book(attaching, "data").Attached()).To(BeEmpty())
+		out, _, code := s.plugin(ctx, "tree", "pvc", "data", "--problems")
+		Expect(out).To(ContainSubstring("no problems"))
+		Expect(code).To(BeZero())
+
+		By("using it again, after a restart of the manager (I6)")
+		Expect(x.Manager.Restart(ctx)).To(Succeed())
+		s.pod(ctx, "again", using("data"), on(node))
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, attaching))
+	}, SpecTimeout(storyTime))
+
+	It("has no such condition in a member whose driver attaches nothing", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.probed(ctx, 2)
+		shows(ctx, s, And(phase(corev1.ClaimBound), unattached))
+	}, SpecTimeout(storyTime))
+
+	It("shows in the driver's words why it cannot be attached, until it can", func(ctx SpecContext) {
+		s := begin(ctx)
+		fails(s, ledger.PublishVolume, "the cable is loose")
+		leafNode := runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `cannot attach the volume to node "`+leafNode+`"`, "the cable is loose", "Ask the member's admin"))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAttachFailed, "the cable is loose")
+		s.why(ctx, "pvc", "data", v1alpha1.ReasonAttachFailed, "the cable is loose")
+		out, _, _ := s.plugin(ctx, "tree", "pvc", "data", "--problems")
+		Expect(out).To(ContainSubstring("the cable is loose"))
+
+		Expect(member.SetFaults()).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
+	}, SpecTimeout(storyTime))
+
+	It("shows in the driver's words why it cannot be detached, after the Pod is gone", func(ctx SpecContext) {
+		s := begin(ctx)
+		leafNode := runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+		fails(s, ledger.UnpublishVolume, "the door is stuck")
+		s.deletePod(ctx, "app")
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `cannot detach the volume from node "`+leafNode+`"`, "the door is stuck"))
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+
+		Expect(member.SetFaults()).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
+	}, SpecTimeout(storyTime))
+
+	It("is of unknown state while the member is away, and shown again afterwards", func(ctx SpecContext) {
+		s := begin(ctx)
+		leafNode := runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+		proxy := x.Fleet.Member(attaching).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, attaching)).To(Succeed())
+		}, NodeTimeout(settle))
+		away := shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway, `member "`+attaching+`" has been away since`, `The last report was: attached to node "`+leafNode+`"`))
+		Expect(strangers("root PersistentVolumeClaim", away)).To(BeEmpty())
+
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
+	}, SpecTimeout(storyTime))
+
+	It("is shown as far as what the member's admin writes is bounded, and about its own volume only (I7, I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		leafNode := runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+		pv := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", phase(corev1.ClaimBound)).Spec.VolumeName
+		attacher := x.Fleet.Member(attaching).Process(controlplane.Attacher)
+		Expect(attacher.Freeze()).To(Succeed())
+		DeferCleanup(func() { Expect(attacher.Thaw()).To(Succeed()) })
+		forge := func(name, driver, on, failure string) {
+			GinkgoHelper()
+			forged := &storagev1.VolumeAttachment{
+				ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name},
+				Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: on, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+			}
+			Expect(member.API.Create(ctx, forged)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(member.API.Delete(ctx, forged))).To(Succeed()) })
+			forged.Status.AttachError = &storagev1.VolumeError{Message: failure}
+			Expect(member.API.Status().Update(ctx, forged)).To(Succeed())
+		}
+		forge("another", "another.example.com", leafNode, "not of this volume's driver")
+		forge("long", controlplane.DefaultStorage().DriverName, "elsewhere", "first\nsecond\x1b[2J\u202e"+strings.Repeat("x", 900))
+
+		shown := shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `to node "elsewhere": first second`, "…", `attached to node "`+leafNode+`"`))
+		for _, c := range shown.Status.Conditions {
+			if c.Type == v1alpha1.ClaimAttached {
+				Expect(len(c.Message)).To(BeNumerically("<", 900))
+				Expect(c.Message).NotTo(Or(ContainSubstring("\n"), ContainSubstring("\x1b"), ContainSubstring("\u202e"), ContainSubstring("not of this")))
+			}
+		}
+	}, SpecTimeout(storyTime))
+
+	It("is of unknown state if the member's chart is older and grants no right to read it, and nothing else suffers", func(ctx SpecContext) {
+		s := begin(ctx)
+		runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+		role := &rbacv1.ClusterRole{}
+		Expect(member.API.Get(ctx, client.ObjectKey{Name: "xylem-member"}, role)).To(Succeed())
+		older := role.DeepCopy()
+		for i := range older.Rules {
+			if older.Rules[i].Resources[0] == "volumeattachments" {
+				older.Rules[i].Resources = []string{"csinodes"}
+			}
+		}
+		Expect(older.Rules).NotTo(Equal(role.Rules))
+		Expect(member.API.Update(ctx, older)).To(Succeed())
+		Expect(x.Manager.Restart(ctx)).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "volumeattachments.storage.k8s.io", "Upgrade the chart xylem-member"))
+
+		By("using the member all the same")
+		s.barrier(ctx, node)
+
+		By("upgrading it")
+		Expect(x.PrepareAnew(ctx, attaching)).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+	}, SpecTimeout(storyTime))
+
+	It("is of unknown state once the member is deregistered, until it is registered again", func(ctx SpecContext) {
+		s := begin(ctx)
+		runs(ctx, s)
+		s.deletePod(ctx, "app")
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
+		Expect(x.Deregister(ctx, attaching)).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonClusterGone, "The last report was: attached to no node"))
+		Expect(x.Register(ctx, attaching, attaching)).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
+	}, SpecTimeout(storyTime))
+})
