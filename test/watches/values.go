@@ -52,7 +52,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
 			return []side{host}
 		}
-		if f := w.callee(e); f != nil && f.Pkg().Path() == gosource.Module+"internal/member" && (f.Name() == "LeafSnapshots" || f.Name() == "LeafAttachments") {
+		if f := w.callee(e); f != nil && f.Pkg().Path() == gosource.Module+"internal/member" && slices.Contains([]string{"LeafSnapshots", "LeafAttachments"}, f.Name()) {
 			return []side{leaf}
 		}
 	}

@@ -22,6 +22,7 @@ var exceptions = map[string]string{
 	"internal/cli/why/diagnose.Ended":       "ends a sentence, for display",
 	"internal/mirror/hostpv.Drift":          "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/pvc.AttributesOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror/sanitize.Line":         "puts text on one line, for display",
 	"internal/mirror/sanitize.Plain":        "removes control characters and cuts, for display",
 	"internal/mirror/snapshot.Failed":       "keeps the time of a report whose message is the same",
 	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,9 +183,9 @@ func (n node) words(m mirror.Member) string {
 	name, since := sanitize.Plain(n.name, nodeLimit), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
 	switch n.state {
 	case attachFailed:
-		return fmt.Sprintf("member %q cannot attach the volume to node %q: %s", m.Registration, name, oneLine(n.failure))
+		return fmt.Sprintf("member %q cannot attach the volume to node %q: %s", m.Registration, name, failure(n.failure))
 	case detachFailed:
-		return fmt.Sprintf("member %q cannot detach the volume from node %q: %s", m.Registration, name, oneLine(n.failure))
+		return fmt.Sprintf("member %q cannot detach the volume from node %q: %s", m.Registration, name, failure(n.failure))
 	case attaching:
 		return fmt.Sprintf("member %q has been attaching the volume to node %q since %s", m.Registration, name, since)
 	case detaching:
@@ -196,8 +195,7 @@ func (n node) words(m mirror.Member) string {
 	return fmt.Sprintf("attached to node %q of member %q since %s", name, m.Registration, since)
 }
 
-// oneLine returns a driver's error as one line without the full stop at its end.
-func oneLine(failure string) string {
-	line := strings.TrimRight(strings.Join(strings.Fields(failure), " "), ".")
-	return cmp.Or(sanitize.Plain(line, wordsLimit), "the driver gives no cause")
+// failure returns a driver's error for a message.
+func failure(words string) string {
+	return cmp.Or(sanitize.Line(words, wordsLimit), "the driver gives no cause")
 }

@@ -149,7 +149,7 @@ func TestDecideAway(t *testing.T) {
 		"back":                       {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, linked: true, away: away}, nil},
 		"not connected for a moment": {awayObserved{cluster: "id", registered: true}, nil},
 		"deregistered": {awayObserved{cluster: "id"}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonClusterGone,
-			`it is unknown whether the volume is attached: no ClusterRegistration has the cluster "id" any more. The last report was: as before`}},
+			`it is unknown whether the volume is attached: no ClusterRegistration has the cluster "id" since it was deregistered. The last report was: as before`}},
 		"without a volume in a member": {awayObserved{}, &statement{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func decideAway(o awayObserved) *statement {
 	case o.cluster == "":
 		return &statement{}
 	case !o.registered:
-		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q any more", o.cluster))
+		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q since it was deregistered", o.cluster))
 	case o.linked, o.away == nil:
 		return nil
 	}

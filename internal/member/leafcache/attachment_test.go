@@ -20,7 +20,7 @@ func TestReduceAttachment(t *testing.T) {
 			Name: "csi-1", UID: "uid", ResourceVersion: "7", CreationTimestamp: *at(1), DeletionTimestamp: at(9), Annotations: map[string]string{"csi.alpha": "x"}, Finalizers: []string{"external-attacher/d"},
 			ManagedFields: []metav1.ManagedFieldsEntry{
 				{Manager: "kube-controller-manager", Time: at(8)}, {Manager: "old", Subresource: "status", Time: at(2)},
-				{Manager: "csi-attacher", Subresource: "status", Time: at(3), FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}, {Manager: "x", Subresource: "status"},
+				{Manager: "csi-attacher", Subresource: "status", Time: at(3)}, {Manager: "x", Subresource: "status"},
 			},
 		},
 		Spec: storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv")}},

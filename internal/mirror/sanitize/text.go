@@ -44,6 +44,12 @@ func Plain(text string, limit int) string {
 	return text
 }
 
+// Line is Plain in one line, to be quoted within a sentence: each run of white space is one
+// space, and the full stop at the end is removed.
+func Line(text string, limit int) string {
+	return Plain(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
+}
+
 // turns are the characters that change the writing direction.
 var turns = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
 

@@ -34,6 +34,25 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+func TestLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want string
+	}{
+		"empty":         {" \n", ""},
+		"several lines": {"one\n\ttwo  three ", "one two three"},
+		"an escape":     {"one\r\n\x1b[2Jtwo", "one [2Jtwo"},
+		"a sentence":    {"no. Never.\n", "no. Never"},
+		"long":          {"0123456789\n01234", "0123456789 …"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Line(tc.text, 14); got != tc.want {
+				t.Errorf("it is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add("a\x1b[31m", 10)
 	f.Add("ü\xff\u202e", 4)
