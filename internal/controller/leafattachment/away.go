@@ -2,7 +2,6 @@ package leafattachment
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -124,7 +123,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok {
 		return nil
 	}
-	return r.stated(ctx, []corev1.PersistentVolume{*pv}, nil)
+	return stated(ctx, r.Client, claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil))
 }
 
 // ofNode enqueues the claims of a Node whose member is away.
@@ -134,7 +133,7 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 		return nil
 	}
 	found, err := index.VolumesIn(ctx, r.Client, node.Labels[v1alpha1.LabelClusterID])
-	return r.stated(ctx, found, err)
+	return stated(ctx, r.Client, claimsOf(ctx, found, err))
 }
 
 // ofRegistration enqueues the claims of a registration that is deleted, or whose connection
@@ -145,13 +144,5 @@ func (r *Reconciler) ofRegistration(ctx context.Context, obj client.Object) []re
 		return nil
 	}
 	found, err := index.VolumesIn(ctx, r.Client, registration.Status.ClusterID)
-	return r.stated(ctx, found, err)
-}
-
-// stated returns requests for those claims of host PVs that have the condition.
-func (r *Reconciler) stated(ctx context.Context, volumes []corev1.PersistentVolume, err error) []reconcile.Request {
-	return slices.DeleteFunc(claimsOf(ctx, volumes, err), func(request reconcile.Request) bool {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
-		return err == nil && (claim == nil || report.Attached(claim) == nil)
-	})
+	return stated(ctx, r.Client, claimsOf(ctx, found, err))
 }

@@ -2,6 +2,7 @@ package leafattachment
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,14 +79,6 @@ func (r *reconciler) ofAttachment(ctx context.Context, obj client.Object) []reco
 	return r.ofLeafName(ctx, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""))
 }
 
-// ofLeafVolume enqueues the claim whose volume a leaf PV is.
-func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	if obj.GetLabels()[v1alpha1.LabelHost] != r.HostID {
-		return nil
-	}
-	return r.ofLeafName(ctx, obj.GetName())
-}
-
 // ofLeafName enqueues the claim whose volume the leaf PV of that name is.
 func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Request {
 	if leaf == "" {
@@ -95,23 +88,41 @@ func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Re
 	return claimsOf(ctx, found, err)
 }
 
-// all enqueues the claims of all volumes in the member.
+// The functions below skip claims without the condition whose volume no attachment names: a
+// driver that attaches nothing costs nothing.
+
+// all enqueues the claims that have the condition. The attachments enqueue the others.
 func (r *reconciler) all(ctx context.Context, _ string) []reconcile.Request {
 	found, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
-	return claimsOf(ctx, found, err)
+	return stated(ctx, r.Host, claimsOf(ctx, found, err))
 }
 
-// ofVolume enqueues the claim of a host PV if it may be attached.
-func (r *reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || !r.named(ctx, pv) {
+// ofLeafVolume enqueues the claim whose volume a leaf PV is.
+func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetLabels()[v1alpha1.LabelHost] != r.HostID {
 		return nil
 	}
-	return claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil)
+	requests := r.ofLeafName(ctx, obj.GetName())
+	if r.named(ctx, obj.GetName()) {
+		return requests
+	}
+	return stated(ctx, r.Host, requests)
 }
 
-// ofClaim enqueues a claim that has the condition, or whose volume may be attached. Most volumes
-// of drivers that attach nothing are skipped here.
+// ofVolume enqueues the claim of a host PV.
+func (r *reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return nil
+	}
+	requests := claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil)
+	if r.namedOf(ctx, pv) {
+		return requests
+	}
+	return stated(ctx, r.Host, requests)
+}
+
+// ofClaim enqueues a claim that is Bound.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Status.Phase != corev1.ClaimBound {
@@ -122,17 +133,22 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "look up the volume of a claim")
 		}
-		if pv == nil || !r.named(ctx, pv) {
+		if pv == nil || !r.namedOf(ctx, pv) {
 			return nil
 		}
 	}
 	return member.SameKey(ctx, obj)
 }
 
-// named reports whether an attachment in the member names the leaf PV that a host PV represents.
-func (r *reconciler) named(ctx context.Context, pv *corev1.PersistentVolume) bool {
+// namedOf reports whether an attachment names the leaf PV that a host PV represents.
+func (r *reconciler) namedOf(ctx context.Context, pv *corev1.PersistentVolume) bool {
 	cluster, leaf, _, ok := hostpv.LeafOf(pv)
-	if !ok || cluster != r.ClusterID || r.LeafAttachments() == nil {
+	return ok && cluster == r.ClusterID && r.named(ctx, leaf)
+}
+
+// named reports whether an attachment names a leaf PV.
+func (r *reconciler) named(ctx context.Context, leaf string) bool {
+	if r.LeafAttachments() == nil {
 		return false
 	}
 	found, err := index.AttachmentsOf(ctx, r.LeafAttachments(), leaf)
@@ -140,6 +156,14 @@ func (r *reconciler) named(ctx context.Context, pv *corev1.PersistentVolume) boo
 		ctrl.LoggerFrom(ctx).Error(err, "look up the attachments of a volume")
 	}
 	return len(found) > 0
+}
+
+// stated returns those requests whose claims have the condition.
+func stated(ctx context.Context, host client.Reader, requests []reconcile.Request) []reconcile.Request {
+	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, request.NamespacedName)
+		return err == nil && (claim == nil || report.Attached(claim) == nil)
+	})
 }
 
 // claimsOf returns requests for the claims of host PVs.
