@@ -159,6 +159,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 		pv := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", phase(corev1.ClaimBound)).Spec.VolumeName
+		driver := until[corev1.PersistentVolume](ctx, s, member, pv, phase(corev1.VolumeBound)).Spec.CSI.Driver
 		attacher := x.Fleet.Member(attaching).Process(controlplane.Attacher)
 		Expect(attacher.Freeze()).To(Succeed())
 		DeferCleanup(func() { Expect(attacher.Thaw()).To(Succeed()) })
@@ -174,7 +175,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 			Expect(member.API.Status().Update(ctx, forged)).To(Succeed())
 		}
 		forge("another", "another.example.com", leafNode, "not of this volume's driver")
-		forge("long", controlplane.DefaultStorage().DriverName, "elsewhere", "first\nsecond\x1b[2J\u202e"+strings.Repeat("x", 900))
+		forge("long", driver, "elsewhere", "first\nsecond\x1b[2J\u202e"+strings.Repeat("x", 900))
 
 		shown := shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `to node "elsewhere": first second`, "…", `attached to node "`+leafNode+`"`))
 		for _, c := range shown.Status.Conditions {
