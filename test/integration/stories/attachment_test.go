@@ -207,7 +207,8 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 		s.barrier(ctx, node)
 
 		By("upgrading it")
-		Expect(x.PrepareAnew(ctx, attaching)).To(Succeed())
+		older.Rules = role.Rules
+		Expect(member.API.Update(ctx, older)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 	}, SpecTimeout(storyTime))
 
