@@ -101,7 +101,7 @@ func (r *Reconciler) observeMember(ctx context.Context, o *awayObserved) error {
 		if err != nil {
 			return err
 		}
-		if node != nil && nodes.StandsFor(node, o.cluster) && nodes.Away(node) {
+		if node != nil && nodes.Represents(node, o.cluster) && nodes.Away(node) {
 			o.name, o.away = name, nodes.Condition(node, v1alpha1.NodeMemberAway)
 		}
 	}
