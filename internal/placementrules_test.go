@@ -15,7 +15,7 @@ import (
 var placementRules = map[string]bool{
 	".AllowedTopologies": true,
 	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true, "Storage.DataSources": true,
-	"Spec.Namespaces": true, "Namespaces.Allow": true, "Namespaces.Deny": true,
+	"Spec.Namespaces": true, "Namespaces.Allow": true, "Namespaces.Deny": true, "Namespaces.MatchLabels": true,
 }
 
 // outsidePlacement are the functions outside package placement that name such a field, and why.

@@ -84,6 +84,15 @@ type NamespacesSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Deny *[]string `json:"deny,omitempty"`
+	// matchLabels has labels: the member accepts only namespaces that have all of them,
+	// whatever allow and deny say. If it is empty, labels do not matter. A later change of
+	// the rules, or of a namespace's labels, stops what is new: what the member has already
+	// stays there, and the condition NamespacesAdmitted lists it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63 && self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",message="not a label's value: it has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
 // DefaultDeniedNamespaces are the patterns of namespaces that a member does not accept by

@@ -115,6 +115,11 @@ func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeCla
 	return WaitingForClass(ctx, r, anyClass)
 }
 
+// WaitingIn returns the claims of a namespace that have a class and are not bound.
+func WaitingIn(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
+	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsByClass: anyClass})
+}
+
 // PodsOfClaim returns the host's Pods that use a claim, including finished ones.
 func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
 	return pods(ctx, r, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})

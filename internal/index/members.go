@@ -26,6 +26,12 @@ type Member struct {
 	Largest map[string]resource.Quantity
 }
 
+// Namespace reads a namespace of the host for the rules of registrations.
+func Namespace(ctx context.Context, r client.Reader, name string) (placement.Namespace, error) {
+	cached, err := Find[corev1.Namespace](ctx, r, Named(name))
+	return placement.NamespaceOf(name, cached), err
+}
+
 // Connection is the state of a registration's Connected condition. A member is Connecting until
 // the manager's first attempt has ended.
 type Connection struct{ Connected, Connecting bool }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 // refuseNamespace reports why leaves of a host namespace may not be in the member: they
 // may be in one that Xylem created for this host, or that the member's admin handed to
 // it. What the member has against it is over as soon as its namespace is another.
-func (m Member) refuseNamespace(name string) *mirror.Refusal {
-	if refusal := m.refuseName(name); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
+func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
+	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
 		return refusal
 	}
 	ns := m.Inside.Namespace
@@ -37,8 +38,9 @@ func (m Member) refuseNamespace(name string) *mirror.Refusal {
 	return nil
 }
 
-// refuseName reports why nothing of a host namespace goes to the member, whatever is there.
-func (m Member) refuseName(name string) *mirror.Refusal {
+// refuseHost reports why nothing of a host namespace goes to the member, whatever is there.
+func (m Member) refuseHost(host Namespace) *mirror.Refusal {
+	name := host.Name
 	if reserved(name) {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
 			"namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)}
@@ -49,13 +51,29 @@ func (m Member) refuseName(name string) *mirror.Refusal {
 		why = fmt.Sprintf("the pattern %q of spec.namespaces.deny matches it", m.Rules.deny[i])
 	} else if len(m.Rules.allow) > 0 && !slices.ContainsFunc(m.Rules.allow, is) {
 		why = "no pattern of spec.namespaces.allow matches it"
+	} else if host.Known {
+		why = m.Rules.lacksLabel(host.Labels)
 	}
 	if why == "" {
 		return nil
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: fmt.Sprintf(
-		"member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or change spec.namespaces of ClusterRegistration %[1]q",
+		"member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
 		m.Registration, name, why)}
+}
+
+// lacksLabel reports which label a namespace lacks, the first by its key; "" if it has all.
+func (r Rules) lacksLabel(has map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
+		value, found := has[key]
+		switch {
+		case !found:
+			return fmt.Sprintf("it lacks the label %s=%s of spec.namespaces.matchLabels", key, r.labels[key])
+		case value != r.labels[key]:
+			return fmt.Sprintf("its label %s is %q, and spec.namespaces.matchLabels has %q", key, value, r.labels[key])
+		}
+	}
+	return ""
 }
 
 // reserved reports whether a name is one of Kubernetes' own or of Xylem's: what

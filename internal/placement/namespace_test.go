@@ -48,7 +48,7 @@ func TestNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := m
 			m.Inside = &Inside{Namespace: tc.ns}
-			answer := m.Answer(Request{Namespace: "shop"})
+			answer := m.Answer(Request{Namespace: Namespace{Name: "shop"}})
 			if answer.Allowed() != tc.usable || answer.Waits != (tc.ns == nil) {
 				t.Errorf("answer %+v, want allowed: %v", answer, tc.usable)
 			}
@@ -82,7 +82,7 @@ func TestReservedNamespace(t *testing.T) {
 			for _, ns := range []*corev1.Namespace{nil, handed} {
 				m := hosted(v1alpha1.NamespacesSpec{Deny: &[]string{}})
 				m.Inside = &Inside{Namespace: ns}
-				answer := m.Answer(Request{Namespace: name})
+				answer := m.Answer(Request{Namespace: Namespace{Name: name}})
 				refusal := answer.Refusal
 				if answer.Allowed() != (!reserved && ns != nil) || (refusal != nil) != reserved {
 					t.Errorf("answer %+v", answer)
@@ -120,7 +120,7 @@ func TestNamespaceRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
-			refusal := m.Answer(Request{Namespace: tc.namespace}).Refusal
+			refusal := m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Refusal
 			if tc.says == "" {
 				if refusal != nil {
 					t.Errorf("refused: %v", refusal)
@@ -138,8 +138,73 @@ func TestNamespaceRules(t *testing.T) {
 			// Not even where the member's admin handed it over: the registration is the host's.
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			m.Inside = &Inside{Namespace: handed}
-			if m.Answer(Request{Namespace: tc.namespace}).Allowed() {
+			if m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Allowed() {
 				t.Error("it is used all the same")
+			}
+		})
+	}
+}
+
+func TestNamespaceLabels(t *testing.T) {
+	rule := map[string]string{"team": "payments", "tier": "gold"}
+	known := func(labels map[string]string) Namespace { return Namespace{Name: "shop", Labels: labels, Known: true} }
+	for name, tc := range map[string]struct {
+		spec      v1alpha1.NamespacesSpec
+		namespace Namespace
+		says      string
+		waits     bool
+	}{
+		"no rule":              {namespace: known(nil)},
+		"no rule, not known":   {namespace: Namespace{Name: "shop"}},
+		"empty rule":           {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
+		"all labels":           {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
+		"one is missing":       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
+		"one differs":          {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", and spec.namespaces.matchLabels has "payments"`},
+		"no labels":            {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
+		"empty value wanted":   {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
+		"empty value there":    {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},
+		"not known yet":        {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: Namespace{Name: "shop"}, waits: true},
+		"not known, by a name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Allow: []string{"team-*"}}, namespace: Namespace{Name: "shop"}, says: "no pattern of spec.namespaces.allow"},
+		"labels, not the name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Deny: &[]string{"shop"}}, namespace: known(rule), says: `"shop" of spec.namespaces.deny`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := hosted(tc.spec)
+			answer := m.Answer(Request{Namespace: tc.namespace})
+			if answer.Waits != tc.waits || answer.Allowed() != (tc.says == "" && !tc.waits) {
+				t.Errorf("answer %+v", answer)
+			}
+			if tc.says == "" {
+				if answer.Refusal != nil {
+					t.Errorf("refused: %v", answer.Refusal)
+				}
+				return
+			}
+			if answer.Refusal == nil || answer.Refusal.Reason != v1alpha1.ReasonNamespaceNotAdmitted {
+				t.Fatalf("refusal %+v", answer.Refusal)
+			}
+			for _, part := range []string{tc.says, `namespace "shop"`, `ClusterRegistration "cluster38"`} {
+				if !strings.Contains(answer.Refusal.Message, part) {
+					t.Errorf("message %q lacks %q", answer.Refusal.Message, part)
+				}
+			}
+		})
+	}
+}
+
+func TestRestrictsNamespaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec v1alpha1.NamespacesSpec
+		want bool
+	}{
+		"default rules":  {},
+		"nothing denied": {spec: v1alpha1.NamespacesSpec{Deny: &[]string{}}},
+		"denied":         {spec: v1alpha1.NamespacesSpec{Deny: &[]string{"team-*"}}, want: true},
+		"allowed":        {spec: v1alpha1.NamespacesSpec{Allow: []string{"team-*"}}, want: true},
+		"labels":         {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := hosted(tc.spec).Rules.RestrictsNamespaces(); got != tc.want {
+				t.Errorf("restricts: %v", got)
 			}
 		})
 	}

@@ -42,10 +42,27 @@ func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	}
 }
 
+// Namespace is a namespace of the host.
+type Namespace struct {
+	Name string
+	// Labels of the namespace, if it is Known. It may be unknown for a moment: the host's cache
+	// has a new claim or Pod before its namespace.
+	Labels map[string]string
+	Known  bool
+}
+
+// NamespaceOf is the namespace of a name as the host's cache has it; nil if it does not.
+func NamespaceOf(name string, cached *corev1.Namespace) Namespace {
+	if cached == nil {
+		return Namespace{Name: name}
+	}
+	return Namespace{Name: name, Labels: cached.Labels, Known: true}
+}
+
 // Request is what is to go to a member.
 type Request struct {
-	// Namespace of the claim or Pod, by name.
-	Namespace string
+	// Namespace of the claim or Pod.
+	Namespace Namespace
 	// Class of a claim that needs a new volume; nil for anything else.
 	Class *storagev1.StorageClass
 	// Volume that a claim is bound to in the host; nil for none.
@@ -61,7 +78,8 @@ type Answer struct {
 	Class, Rule string
 	// Refusal is why the request may not go there; nil if it may.
 	Refusal *mirror.Refusal
-	// Waits: nothing is refused, and the member's namespace is still to be created.
+	// Waits: nothing is refused, and the member's namespace is still to be created, or the
+	// labels of the host's namespace, which count, are not known yet.
 	Waits bool
 }
 
@@ -90,7 +108,7 @@ func (m Member) Answer(q Request) Answer {
 		return a
 	}
 	a.Refusal = m.refuseNamespace(q.Namespace)
-	a.Waits = a.Refusal == nil && m.Inside != nil && m.Inside.Namespace == nil
+	a.Waits = a.Refusal == nil && (m.Inside != nil && m.Inside.Namespace == nil || len(m.Rules.labels) > 0 && !q.Namespace.Known)
 	return a
 }
 

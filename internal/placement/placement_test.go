@@ -81,7 +81,7 @@ func TestAnswer(t *testing.T) {
 									if has.value != nil {
 										m.Inside = &Inside{Classes: has.value, Namespace: in.value}
 									}
-									q := Request{Namespace: "shop", Volume: volume.value}
+									q := Request{Namespace: Namespace{Name: "shop"}, Volume: volume.value}
 									leads := ""
 									if withClass {
 										q.Class = class(nil)

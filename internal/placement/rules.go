@@ -22,6 +22,10 @@ type Rules struct {
 	// allow has the patterns of which a namespace's name must match one, unless there
 	// are none; deny has those of which it must match none.
 	allow, deny []string
+	// labels that a namespace must have, all of them.
+	labels map[string]string
+	// restricts: the registration itself has rules for namespaces.
+	restricts bool
 	// sources are the kinds of data sources, with their groups, that populators of the
 	// member know.
 	sources []string
@@ -35,7 +39,7 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
 		attributesClasses: exact(cr.Spec.Storage.AttributesClasses),
 		snapshotClasses:   exact(cr.Spec.Storage.SnapshotClasses),
-		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
+		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(), labels: cr.Spec.Namespaces.MatchLabels,
 		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}
 	for _, kind := range cr.Spec.Storage.DataSources {
@@ -47,8 +51,13 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	if denied := cr.Spec.Namespaces.Deny; denied != nil {
 		rules.deny = *denied
 	}
+	rules.restricts = len(rules.allow)+len(rules.labels) > 0 || cr.Spec.Namespaces.Deny != nil && len(rules.deny) > 0
 	return rules
 }
+
+// RestrictsNamespaces reports whether a registration has rules for namespaces besides the default
+// ones.
+func (r Rules) RestrictsNamespaces() bool { return r.restricts }
 
 // exact are the exact rules, host class to member class.
 func exact(mappings []v1alpha1.ClassMapping) map[string]string {

@@ -134,7 +134,7 @@ func TestRefuseSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if refusal := m.Answer(Request{Namespace: "shop", Source: tc.source}).Refusal; refusal != nil {
+			if refusal := m.Answer(Request{Namespace: Namespace{Name: "shop"}, Source: tc.source}).Refusal; refusal != nil {
 				got = refusal.Reason
 			}
 			if got != tc.reason {

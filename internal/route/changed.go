@@ -1,6 +1,8 @@
 package route
 
 import (
+	"maps"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -26,6 +28,11 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 		is, ok := after.(T)
 		return !known || !ok || look(was) != look(is)
 	}
+}
+
+// Relabelled is Concerns for an object of which only the labels matter.
+func Relabelled(before, after client.Object) bool {
+	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }
 
 // Concerning rejects updates that do not concern a controller.

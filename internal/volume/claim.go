@@ -30,6 +30,8 @@ type Placement struct {
 	// Node of the member in the host. Inside is the state of the member.
 	Node   *corev1.Node
 	Inside placement.Inside
+	// Namespace of the root, with its labels.
+	Namespace placement.Namespace
 	// LeafClass is the leaf claim's class in the member.
 	LeafClass *storagev1.StorageClass
 	// Provisioned is the PV that the leaf claim names or, if it names none, the one that was
@@ -207,7 +209,10 @@ func (s *Observed) there() placement.Member {
 // Answer reports whether the leaf claim may be created in the member: with the root's class or,
 // if the root is bound to a volume, for that volume, whatever its class.
 func (s *Observed) Answer() placement.Answer {
-	q := placement.Request{Namespace: s.Root.Namespace}
+	q := placement.Request{Namespace: placement.Namespace{Name: s.Root.Namespace}}
+	if s.Placement != nil {
+		q.Namespace = s.Placement.Namespace
+	}
 	if s.Name == "" {
 		q.Class = s.Class
 		if source, has := datasource.Of(s.Root); has {

@@ -33,6 +33,8 @@ var exceptions = map[exception]string{
 	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "for which other members could take a Pod: where none could, it is read again at intervals",
 	{"leafpod.reconciler", access{host, "StorageClass"}}:        "the same",
 
+	{"leafpod.reconciler", access{host, "Namespace"}}: "the same",
+
 	{"rootpod.reconciler", access{host, "Node"}}: "what a kubelet checks once, also of the node that the scheduler bound the Pod to instead; of those that it chose for claims, that they are known: its next choice is a change of the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
 
@@ -49,6 +51,7 @@ var exceptions = map[exception]string{
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timer is over; where there is no place for the claim, it is read again at intervals",
 	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   "the same",
+	{"recovery.reconciler", access{host, "Namespace"}}:             "the same",
 	{"recovery.reconciler", access{host, "Node"}}:                  "the same",
 	{"recovery.reconciler", access{host, "StorageClass"}}:          "the same",
 	{"recovery.reconciler", access{leaf, "Event"}}:                 "the same",

@@ -58,6 +58,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
@@ -76,9 +77,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(route.Lull, r.ofSnapshot))).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(route.Lull, r.ofSnapshot))).
 		Watches(&corev1.Pod{}, route.After(route.Lull, ofPod)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(relabelled))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -153,6 +155,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	o.class = class
 
+	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
+		return o, err
+	}
 	if o.members, err = index.Registered(ctx, r.Client, r.Namespace); err != nil {
 		return o, err
 	}

@@ -41,6 +41,8 @@ type observed struct {
 	class    *storagev1.StorageClass       // nil: it does not exist
 	selected selection
 	members  []index.Member
+	// namespace of the claim.
+	namespace placement.Namespace
 	// stuck: a Pod that uses the claim cannot be scheduled.
 	stuck bool
 	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be
@@ -139,7 +141,7 @@ func unplaced(o observed) decision {
 	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
-		answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: o.kind()})
+		answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()})
 		_, offers := m.Largest[o.class.Name]
 		switch {
 		case answer.Refusal != nil && !answer.ByClass(): // whether or not it is connected

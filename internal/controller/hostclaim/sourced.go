@@ -94,7 +94,7 @@ func (o observed) sourced() decision {
 		return say(v1alpha1.ReasonMemberAway, "member %q, which has %s that the claim is to be created from, is not connected. Xylem goes on when it is back; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
-	if answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {
+	if answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {
 		reason := answer.Refusal.Reason
 		if reason == v1alpha1.ReasonClassKeepsOff {
 			reason = v1alpha1.ReasonSourceElsewhere
@@ -116,7 +116,7 @@ func (o observed) podsElsewhere(m index.Member) decision {
 	}
 	var obstacles []string
 	for _, w := range o.pods {
-		why := w.elsewhere(m)
+		why := w.elsewhere(m, o.namespace)
 		if why == "" {
 			return decision{}
 		}
@@ -128,13 +128,13 @@ func (o observed) podsElsewhere(m index.Member) decision {
 
 // elsewhere returns why a Pod cannot run in a member, because of its own constraints or its other
 // claims. It returns "" if it can.
-func (w waitingPod) elsewhere(m index.Member) string {
+func (w waitingPod) elsewhere(m index.Member, in placement.Namespace) string {
 	if !placement.Selects(w.pod, m.Node) {
 		return "its nodeSelector or node affinity excludes it"
 	}
 	var apart []string
 	for _, other := range w.others {
-		answer := m.Answer(placement.Request{Namespace: w.pod.Namespace, Volume: other.volume})
+		answer := m.Answer(placement.Request{Namespace: in, Volume: other.volume})
 		switch {
 		case other.volume != nil && answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere:
 			apart = append(apart, fmt.Sprintf("its claim %q has a volume elsewhere", other.name))

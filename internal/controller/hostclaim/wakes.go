@@ -2,7 +2,6 @@ package hostclaim
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +82,12 @@ func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconci
 	return requests(ctx, claims, err)
 }
 
+// inNamespace enqueues the claims of a namespace whose labels have changed.
+func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
+	return requests(ctx, claims, err)
+}
+
 func (r *Reconciler) ofCapacity(ctx context.Context, obj client.Object) []reconcile.Request {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok || capacity.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
@@ -100,9 +105,4 @@ func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reco
 // requests returns requests for the claims that wait.
 func requests(ctx context.Context, claims []corev1.PersistentVolumeClaim, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, claims, err, concerns)
-}
-
-// relabelled reports whether the labels have changed. Heartbeats of Nodes do not change them.
-func relabelled(before, after client.Object) bool {
-	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

@@ -71,7 +71,7 @@ func decide(o observed) decision {
 	switch {
 	case o.leaf == nil:
 		there := placement.Member{Member: o.member, Rules: o.rules}
-		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && there.Answer(placement.Request{Namespace: o.root.Name}).Allowed() {
+		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && there.Answer(placement.Request{Namespace: placement.NamespaceOf(o.root.Name, o.root)}).Allowed() {
 			return create{mirror.LeafNamespace(o.root, o.member)}
 		}
 		return nothing{}

@@ -169,12 +169,16 @@ func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string,
 // needs returns what the Pod's claims require of a member: access to their volumes, and the
 // class of their promises.
 func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.Request, error) {
-	needs := []placement.Request{{Namespace: root.Namespace}}
+	namespace, err := index.Namespace(ctx, r.Host, root.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	needs := []placement.Request{{Namespace: namespace}}
 	for p, err := range r.bound(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		need := placement.Request{Namespace: root.Namespace, Volume: p.volume}
+		need := placement.Request{Namespace: namespace, Volume: p.volume}
 		if hostpv.IsUnfulfilled(p.volume) {
 			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
 			if err != nil {

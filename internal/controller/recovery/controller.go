@@ -128,7 +128,11 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observeGroup(ctx, &o, key); err != nil || o.claim == nil || o.claim.root.Spec.VolumeName != "" {
 		return o, err
 	}
-	err := r.observePlaces(ctx, &o)
+	var err error
+	if o.namespace, err = index.Namespace(ctx, r.Host, key.Namespace); err != nil {
+		return o, err
+	}
+	err = r.observePlaces(ctx, &o)
 	return o, err
 }
 

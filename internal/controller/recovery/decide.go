@@ -26,6 +26,8 @@ type observed struct {
 	now    time.Time
 	// nominated: the host's scheduler sets status.nominatedNodeName before it binds a Pod.
 	nominated bool
+	// namespace of the claims.
+	namespace placement.Namespace
 	// claim of the request, or nil if it is gone or its class is not Xylem's.
 	claim *claim
 	// group has the claims that must be in the same member, beginning with claim: those of the
@@ -359,7 +361,7 @@ func (o observed) least(p place) int64 {
 
 func (o observed) suits(p place) bool {
 	for _, c := range o.group {
-		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: c.root.Namespace, Class: c.class, Source: c.source}).Allowed() {
+		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: o.namespace, Class: c.class, Source: c.source}).Allowed() {
 			return false
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -105,6 +106,7 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	if err != nil {
 		return o, err
 	}
+	o.from = placement.NamespaceOf(key.Namespace, root)
 	o.copies = mirror.Copies{HostID: r.HostID}
 	if root != nil {
 		o.copies.Namespace = root.UID

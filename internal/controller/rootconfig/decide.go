@@ -37,6 +37,8 @@ type observed struct {
 	former []former
 	// suspended means that deletions in the member are suspended.
 	suspended bool
+	// from is the host's namespace.
+	from placement.Namespace
 	// namespace is the member's namespace.
 	namespace *corev1.Namespace
 	// leaf is the existing copy. foreign means that a foreign object has its name.
@@ -141,7 +143,7 @@ func (o observed) conflict() *mirror.Refusal {
 // pushable reports whether copies may be created in the member's namespace.
 func (o observed) pushable() bool {
 	there := placement.Member{Member: o.member, Rules: o.rules, Inside: &placement.Inside{Namespace: o.namespace}}
-	return there.Answer(placement.Request{Namespace: o.key.Namespace}).Allowed()
+	return there.Answer(placement.Request{Namespace: o.from}).Allowed()
 }
 
 func rootUID(leaf client.Object) types.UID {

@@ -31,6 +31,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -299,6 +300,7 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 // can have the copy's name.
 func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
+	o.From = placement.NamespaceOf(o.Root.Namespace, namespace)
 	if err != nil || namespace == nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumes;pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;pods;nodes;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
@@ -63,6 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.Handler(r.ofSnapshot))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(never))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -113,6 +114,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	if o.source, err = index.Source(ctx, r.Client, r.Snapshots.Cache() != nil, claim); err != nil {
+		return o, err
+	}
+	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
 	if o.members, err = index.Registered(ctx, r.Client, r.Namespace); err != nil {
@@ -168,6 +172,12 @@ func (r *Reconciler) clones(ctx context.Context, source types.NamespacedName) []
 
 func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconcile.Request {
 	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
+	return route.RequestsFor(ctx, claims, err, concerns)
+}
+
+// inNamespace enqueues the claims of a namespace that wait for a member.
+func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 

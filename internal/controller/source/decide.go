@@ -23,6 +23,8 @@ type observed struct {
 	class   *storagev1.StorageClass
 	source  *placement.Source
 	members []index.Member
+	// namespace of the claim.
+	namespace placement.Namespace
 	// pods are those that use the claim and have no node.
 	pods []corev1.Pod
 }
@@ -109,7 +111,7 @@ func (o observed) populated() decision {
 
 // suits reports whether a member's registration lists the source's kind and admits the claim.
 func (o observed) suits(m index.Member) bool {
-	return m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
+	return m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
 }
 
 // runs returns 1 if the scheduler may place the Pods on the member's node, else 0.

@@ -60,6 +60,7 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;persistentvolumes;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
@@ -76,6 +77,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
+		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -140,6 +142,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	// missed.
 	r.waiting.Store(key, struct{}{})
 	if _, unschedulable := unschedulableSince(o.pod); unschedulable {
+		if o.namespace, err = index.Namespace(ctx, r.Client, key.Namespace); err != nil {
+			return o, err
+		}
 		o.members, err = index.Registered(ctx, r.Client, r.Namespace)
 	}
 	return o, err

@@ -39,7 +39,9 @@ type observed struct {
 	onHost  bool
 	claims  []claimSeen
 	members []index.Member
-	now     time.Time
+	// namespace of the Pod; read with the members.
+	namespace placement.Namespace
+	now       time.Time
 }
 
 // claimSeen is a claim of the Pod that Xylem provisions.
@@ -193,7 +195,7 @@ func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 			if c.source != "" {
 				return c.source != m.ClusterID
 			}
-			answer := m.Answer(placement.Request{Namespace: o.pod.Namespace, Volume: c.volume})
+			answer := m.Answer(placement.Request{Namespace: o.namespace, Volume: c.volume})
 			return answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere
 		})
 		if reaches {
@@ -273,9 +275,9 @@ func (o observed) obstacle(m index.Member) *obstacle {
 
 // refused returns an obstacle if the rules of the registration or of a class exclude the Pod.
 func (o observed) refused(m index.Member) *obstacle {
-	requests := []placement.Request{{Namespace: o.pod.Namespace}}
+	requests := []placement.Request{{Namespace: o.namespace}}
 	for _, c := range o.claims {
-		requests = append(requests, placement.Request{Namespace: o.pod.Namespace, Class: c.class})
+		requests = append(requests, placement.Request{Namespace: o.namespace, Class: c.class})
 	}
 	for _, request := range requests {
 		switch answer := m.Answer(request); {

@@ -203,7 +203,7 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 		return failure.NotFound("Pod %q is gone in member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
 	}
 	there := placement.Member{Member: t.Up.Member, Inside: &placement.Inside{Namespace: namespace}}
-	if refusal := there.Answer(placement.Request{Namespace: root.Namespace}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
+	if refusal := there.Answer(placement.Request{Namespace: placement.Namespace{Name: root.Namespace}}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
 		return failure.Forbidden("the namespace of Pod %q does not belong to this host: %s", pod, refusal.Message)
 	}
 	origin, ours := mirror.OriginIn(hostID, leaf)

@@ -274,6 +274,9 @@ func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
 			return err
 		}
 	}
+	if s.Placement.Namespace, err = index.Namespace(ctx, o.Host, c.Root.Namespace); err != nil {
+		return err
+	}
 	s.Placement.Inside.Namespace, err = index.Find[corev1.Namespace](ctx, o.Cache, index.Named(c.Root.Namespace))
 	return err
 }

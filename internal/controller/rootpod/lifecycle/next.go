@@ -34,6 +34,8 @@ type Observed struct {
 	Node *corev1.Node
 	// Others contains the other nodes that the root and its unbound claims name.
 	Others map[string]*corev1.Node
+	// From is the host's namespace.
+	From placement.Namespace
 	// Namespace is the member's namespace.
 	Namespace *corev1.Namespace
 	// Claims are the claims of the root's volumes.
@@ -358,7 +360,7 @@ func (o Observed) create() Decision {
 		return Nothing{refusal}
 	}
 	there := placement.Member{Member: o.Member, Rules: o.Rules, Inside: &placement.Inside{Namespace: o.Namespace}}
-	answer := there.Answer(placement.Request{Namespace: o.Root.Namespace})
+	answer := there.Answer(placement.Request{Namespace: o.From})
 	switch {
 	case answer.Refusal != nil:
 		return Nothing{answer.Refusal}

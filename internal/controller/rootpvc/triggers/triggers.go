@@ -46,7 +46,7 @@ func Sources(link *member.Link, observer func() observe.ClaimObserver, book *acc
 		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
-		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
+		link.RootSource(&corev1.Namespace{}, r.inRootNamespace, route.Relabelled),
 		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
@@ -160,10 +160,11 @@ func (r *claims) inNamespace(ctx context.Context, namespace client.Object) []rec
 	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
 }
 
-// inRootNamespace enqueues the claims of a host namespace that request a volume by name. The
-// namespace's tenant determines whether they may have it.
+// inRootNamespace enqueues the claims of a host namespace that request a volume by name, since
+// the namespace's tenant determines whether they may have it, and those of this member, since the
+// namespace's labels may determine whether the member admits them.
 func (r *claims) inRootNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.each(ctx, namespace.GetName(), r.asks)
+	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return r.asks(claim) || chosen(claim, r.Member) })
 }
 
 // each returns requests for the claims of a namespace, or of all, that concern this member
