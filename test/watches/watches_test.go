@@ -51,7 +51,6 @@ var exceptions = map[exception]string{
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timer is over; where there is no place for the claim, it is read again at intervals",
 	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   "the same",
-	{"recovery.reconciler", access{host, "Namespace"}}:             "the same",
 	{"recovery.reconciler", access{host, "Node"}}:                  "the same",
 	{"recovery.reconciler", access{host, "StorageClass"}}:          "the same",
 	{"recovery.reconciler", access{leaf, "Event"}}:                 "the same",

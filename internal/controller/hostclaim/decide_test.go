@@ -32,7 +32,8 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members: []index.Member{offers("a")},
+		members:   []index.Member{offers("a")},
+		namespace: placement.Namespace{Name: "team", Known: true},
 	}
 	for _, c := range change {
 		c(&o)

@@ -70,6 +70,7 @@ func Setup(link *member.Link, o Options) error {
 	return link.Controller(Name, workers, r,
 		route.Unhurried(begins, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf))),
 		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf))),
+		link.RootSource(&corev1.Namespace{}, r.inNamespace, route.Relabelled),
 		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
 	)
 }
@@ -102,6 +103,15 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // they follow it
 	}
 	return r.WithSiblings(ctx, obj)
+}
+
+// inNamespace enqueues the claims of a namespace that wait here: its labels may determine which
+// members admit them.
+func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	claims, err := index.WaitingIn(ctx, r.Host, namespace.GetName())
+	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.Annotations[route.AnnSelectedNode] == r.NodeName
+	})
 }
 
 // ofSegment enqueues nothing. A driver that reports its capacity again clears its earlier

@@ -253,10 +253,13 @@ func (o observed) rejoin() (decision, bool) {
 
 // trouble returns the evidence that this member cannot satisfy the claim, and the time until
 // which the member may try anyway: the class's timeout since the evidence began, or since the
-// claim was reassigned here.
+// claim was reassigned here. What the host's own rules reject is not tried at all.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
 	if problem, since := report.FailedIn(o.claim.root, o.member.ClusterID); problem != nil {
+		if report.FailsAtOnce(problem.Reason) {
+			return problem, time.Time{}
+		}
 		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.claim.timeout + cut)
 	}
 	if o.waits() && len(o.pods) > 0 && !o.agreed() {

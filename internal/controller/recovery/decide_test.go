@@ -47,8 +47,9 @@ func seen(change ...func(*observed)) observed {
 	}
 	o := observed{
 		member: here, now: now, nominated: true, claim: &data, group: []claim{data},
-		pods:   []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		places: []place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
+		pods:      []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		namespace: placement.Namespace{Name: "shop", Known: true},
+		places:    []place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
 	}
 	for _, c := range change {
 		c(&o)
@@ -369,6 +370,16 @@ func TestDecide(t *testing.T) {
 		"there was no other, and is one now":                             {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
 		"no other but those that failed: the scheduler is free, as ever": {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
+		// A rule of the registration does not change by itself.
+		"the namespace is not admitted here: it moves at once":    {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0)), "move data to kosmos-third tried first"},
+		"the same, and only one member has its labels":            {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("zone")), "move data to kosmos-second tried first"},
+		"the same, and it has them":                               {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("team")), "move data to kosmos-third tried first"},
+		"the same, and its labels are not known yet":              {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), unknown), "move data to kosmos-second tried first"},
+		"no member admits it: it stays":                           {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("second", "team"), wants("third", "team"), labels("zone")), "stay tried first"},
+		"it was moved here, and is not admitted here either":      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(report.Tried{Moved: now.Unix(), Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"no member was left that admits it: a pause":              {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(paused(30*time.Second))), "again in 30s"},
+		"a namespace that conflicts may be handed over: it waits": {seen(reason(v1alpha1.ReasonNamespaceConflict), since(time.Second)), "again in 1m0s"},
+
 		// Out of space.
 		"one place in the member is full: others lose no room (I8)":  {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
 		"before it moves, less room is published (I3: nobody waits)": {seen(reason(v1alpha1.ReasonOutOfSpace)), "lower"},
@@ -392,6 +403,26 @@ func topology(registration string) []corev1.TopologySelectorTerm {
 func zone(name string) corev1.TopologySelectorTerm {
 	return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{name}}}}
 }
+
+// wants: the registration of a member admits only namespaces with a label.
+func wants(registration, label string) func(*observed) {
+	return func(o *observed) {
+		for i := range o.places {
+			if o.places[i].Registration == registration {
+				o.places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+					Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{label: ""}}}})
+			}
+		}
+	}
+}
+
+// labels: the namespace has a label.
+func labels(label string) func(*observed) {
+	return func(o *observed) { o.namespace.Labels = map[string]string{label: ""} }
+}
+
+// unknown: the cache does not have the namespace yet.
+func unknown(o *observed) { o.namespace.Known = false }
 
 // denies: the registration of a member denies namespaces of a pattern.
 func denies(registration, pattern string) func(*observed) {

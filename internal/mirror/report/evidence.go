@@ -25,6 +25,10 @@ func FailsClaim(reason string) bool {
 	}, reason)
 }
 
+// FailsAtOnce reports whether such a reason does not change by itself, so that it is useless to
+// give the member the class's timeout: the host's own rules reject the claim there.
+func FailsAtOnce(reason string) bool { return reason == v1alpha1.ReasonNamespaceNotAdmitted }
+
 // FailedIn returns why a member fails a claim, and the time since it does, or nil.
 func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Refusal, time.Time) {
 	c := claimCondition(claim, v1alpha1.ClaimPlaced)
@@ -124,12 +128,7 @@ func Advice(reason string) string {
 // reason is known. leaf is its leaf Pod, which may be nil.
 func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	if leaf == nil {
-		pushed := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPushed)
-		if pushed == nil || pushed.Status != corev1.ConditionFalse || mirror.ReporterOf(root) != (mirror.Reporter{ClusterID: m.ClusterID}) ||
-			pushed.Reason != v1alpha1.ReasonRefusedByMember && pushed.Reason != v1alpha1.ReasonNameTaken {
-			return nil
-		}
-		return &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: fmt.Sprintf("Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))}
+		return notPushed(root, m)
 	}
 	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
 	// With a nominated node, the scheduler has found a node since.
@@ -138,6 +137,24 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		return nil
 	}
 	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
+}
+
+// notPushed returns why Xylem does not push a claim's consumer to the member, if the claim must not
+// wait for that.
+func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
+	pushed := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPushed)
+	if pushed == nil || pushed.Status != corev1.ConditionFalse || mirror.ReporterOf(root) != (mirror.Reporter{ClusterID: m.ClusterID}) {
+		return nil
+	}
+	reason := v1alpha1.ReasonPodRefused
+	switch pushed.Reason {
+	case v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken:
+	case v1alpha1.ReasonNamespaceNotAdmitted: // since the leaf claim was created
+		reason = pushed.Reason
+	default:
+		return nil
+	}
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))}
 }
 
 // says returns a problem with the member's own message, introduced by the member's name.

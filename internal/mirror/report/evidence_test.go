@@ -97,20 +97,21 @@ func TestConsumerProblem(t *testing.T) {
 		root, leaf *corev1.Pod
 		want       string
 	}{
-		"no leaf, no condition":   {root: &corev1.Pod{}},
-		"no node for it":          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
-		"a node is about to be":   {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
-		"it has one":              {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
-		"the scheduler's own":     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
-		"gated":                   {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
-		"scheduled":               {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
-		"refused":                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
-		"its name is taken":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: `PodRefusedByMember: Pod "web": member cluster38 has a Pod of its own`},
-		"refused by another":      {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
-		"its claim is refused":    {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
-		"refused, and there":      {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
-		"no member would take it": {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
-		"withdrawn":               {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
+		"no leaf, no condition":         {root: &corev1.Pod{}},
+		"no node for it":                {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
+		"a node is about to be":         {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
+		"it has one":                    {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
+		"the scheduler's own":           {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
+		"gated":                         {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
+		"scheduled":                     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
+		"refused":                       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
+		"its namespace is not admitted": {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNamespaceNotAdmitted, "it lacks the label team=a"}), want: `NamespaceNotAdmitted: Pod "web": it lacks the label team=a`},
+		"its name is taken":             {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: `PodRefusedByMember: Pod "web": member cluster38 has a Pod of its own`},
+		"refused by another":            {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
+		"its claim is refused":          {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
+		"refused, and there":            {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
+		"no member would take it":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
+		"withdrawn":                     {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
