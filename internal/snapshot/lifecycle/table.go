@@ -9,7 +9,7 @@ import (
 const sources = "SnapshotSourceInvalid, SnapshotSourceNotReady"
 
 // classes lists the reasons why the member cannot take a snapshot.
-const classes = "SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady"
+const classes = "NamespaceNotAdmitted, SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady"
 
 // table maps every observation of a snapshot to a plan.
 var table = []section{

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
@@ -176,6 +177,17 @@ func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapsho
 
 // observeUnmet finds the class and the leaf claim, or the reason why one is missing.
 func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error {
+	namespace, err := index.Namespace(ctx, o.Host, s.Root.Namespace)
+	if err != nil {
+		return err
+	}
+	switch answer := o.Place().Answer(placement.Request{Namespace: namespace}); {
+	case answer.Refusal != nil:
+		s.Unmet = answer.Refusal
+		return nil
+	case answer.Waits:
+		return fmt.Errorf("namespace %s of snapshot %s is not in the cache yet", namespace.Name, s.Root.Name)
+	}
 	source, err := sourceOf(ctx, o.Host, s.Root)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ func (o Observer) Sources() []source.Source {
 		o.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofSnapshot),
 		o.HostSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
 		o.RootSource(&corev1.PersistentVolume{}, o.Own(o.ofVolume), route.VolumeChanged),
+		o.RootSource(&corev1.Namespace{}, o.inNamespace, route.Relabelled),
 		o.LeafSource(&corev1.PersistentVolumeClaim{}, o.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
 		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofLeaf),
 		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, o.ofLeafContent),
@@ -137,6 +138,14 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
 	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.RecordOf(content).Snapshot == ""
+	})
+}
+
+// inNamespace enqueues those of them whose VolumeSnapshot is in a namespace: its labels may
+// determine whether the member admits it.
+func (o Observer) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
+		return mirrorsnapshot.RootOf(content).Namespace == namespace.GetName() && mirrorsnapshot.RecordOf(content).Snapshot == ""
 	})
 }
 
