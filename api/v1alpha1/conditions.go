@@ -26,6 +26,10 @@ const (
 	// ConditionPolicyEnforced: the member's admission policies limit the manager's account
 	// there. Unknown if Xylem cannot tell. Ready does not depend on it.
 	ConditionPolicyEnforced = "PolicyEnforced"
+	// ConditionNamespacesAdmitted: the member has claims and Pods only of namespaces that the
+	// registration admits. Only set while spec.namespaces has rules. Ready does not depend on
+	// it.
+	ConditionNamespacesAdmitted = "NamespacesAdmitted"
 	// ConditionReady summarizes the other conditions. During deletion, it says what the
 	// deletion waits for.
 	ConditionReady = "Ready"
@@ -149,6 +153,21 @@ const (
 	// ReasonSelectorInvalid: spec.storage.reflect.selector is not a valid selector. To do:
 	// correct it.
 	ReasonSelectorInvalid = "SelectorInvalid"
+)
+
+// Reasons of the NamespacesAdmitted condition, and of events about it.
+const (
+	// ReasonNamespacesAdmitted: the registration admits every namespace of which the member
+	// has claims or Pods. To do: nothing.
+	ReasonNamespacesAdmitted = "NamespacesAdmitted"
+	// ReasonNamespacesNotAdmitted: the rules, or a namespace's labels, changed after the
+	// member had got claims or Pods of a namespace; the message counts them. Xylem leaves them
+	// there, and creates no others. To do: delete them, or change spec.namespaces or the
+	// namespace's labels.
+	ReasonNamespacesNotAdmitted = "NamespacesNotAdmitted"
+	// ReasonNoNamespaceAdmitted: the rules admit no namespace of the host. To do: change
+	// spec.namespaces, or label a namespace as it requires.
+	ReasonNoNamespaceAdmitted = "NoNamespaceAdmitted"
 )
 
 // Reasons of the TokenFresh condition, and of events about it.

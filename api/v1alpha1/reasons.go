@@ -45,8 +45,9 @@ const (
 	// do: nothing, Xylem creates it again afterwards.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonNamespaceNotAdmitted: the registration of the member does not admit the
-	// namespace. To do: use another namespace, or change spec.namespaces of the
-	// registration.
+	// namespace, by its name or its labels. What the member has of it already stays there. To
+	// do: use another namespace, or ask an admin to change spec.namespaces of the registration
+	// or the namespace's labels.
 	ReasonNamespaceNotAdmitted = "NamespaceNotAdmitted"
 	// ReasonNamespaceReserved: Xylem pushes nothing from or into the namespaces of
 	// Kubernetes (kube-*) and its own. To do: use another namespace.

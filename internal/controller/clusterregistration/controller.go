@@ -85,6 +85,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		Watches(&corev1.PersistentVolume{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
 		Watches(&corev1.PersistentVolumeClaim{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.Pod{}, route.After(countDelay, r.restrictingOfPod), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(runningOf)))).
+		Watches(&corev1.Namespace{}, route.After(countDelay, r.restricting), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).

@@ -66,6 +66,11 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 		return err
 	}
 	all = append(all, snapshots...)
+	admitted, err := r.namespacesAdmitted(ctx, cr)
+	if err != nil {
+		return err
+	}
+	all = append(all, admitted...)
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
@@ -90,6 +95,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	r.announceStuck(before, cr)
 	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)
+	r.announceNamespaces(before, cr)
 	return nil
 }
 

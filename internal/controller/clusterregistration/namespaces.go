@@ -1,0 +1,160 @@
+package clusterregistration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// contents is how much of a namespace a member has.
+type contents struct{ claims, pods int }
+
+// admittance is the input of the NamespacesAdmitted condition.
+type admittance struct {
+	// all is the number of the host's namespaces, and admitted of those that the rules admit.
+	all, admitted int
+	// left is what the member has of namespaces that the rules do not admit.
+	left map[string]contents
+}
+
+// namespacesAdmitted returns the NamespacesAdmitted condition, and none if the registration has no
+// rules for namespaces.
+func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
+	there := placement.MemberOf(cr, nil)
+	if !there.Rules.RestrictsNamespaces() {
+		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
+		return nil, nil
+	}
+	var list corev1.NamespaceList
+	if err := r.Client.List(ctx, &list, index.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the host's namespaces: %w", err)
+	}
+	has, err := r.contents(cr)
+	if err != nil {
+		return nil, err
+	}
+	a := admittance{all: len(list.Items), left: map[string]contents{}}
+	for i := range list.Items {
+		name := list.Items[i].Name
+		refusal := there.Answer(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
+		if refusal == nil {
+			a.admitted++
+		} else if has[name] != (contents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
+			a.left[name] = has[name]
+		}
+	}
+	return []metav1.Condition{a.condition()}, nil
+}
+
+// contents counts, by namespace, the claims that are placed in a member and the Pods that run there.
+func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]contents, error) {
+	has := map[string]contents{}
+	if cr.Status.ClusterID == "" {
+		return has, nil
+	}
+	count := func(obj client.Object, claims, pods int) {
+		was := has[obj.GetNamespace()]
+		has[obj.GetNamespace()] = contents{was.claims + claims, was.pods + pods}
+	}
+	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cr.Status.ClusterID}
+	err := errors.Join(
+		r.Objects.Each(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
+			if placed := obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn]; placed == cr.Status.ClusterID {
+				count(obj, 1, 0)
+			}
+		}),
+		r.Objects.Each(owner, &corev1.Pod{}, metav1.NamespaceAll, func(obj client.Object) {
+			if pod, ok := obj.(*corev1.Pod); ok && runningOf(pod) == (running{node: cr.NodeName(), pushed: true}) {
+				count(obj, 0, 1)
+			}
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("count the claims and Pods of registration %s: %w", cr.Name, err)
+	}
+	return has, nil
+}
+
+// running is the part of a Pod that counts for contents.
+type running struct {
+	node          string
+	pushed, ended bool
+}
+
+func runningOf(pod *corev1.Pod) running {
+	return running{node: pod.Spec.NodeName, pushed: podstatus.Pushed(pod) == corev1.ConditionTrue, ended: podstatus.Finished(pod)}
+}
+
+// condition returns the NamespacesAdmitted condition.
+func (a admittance) condition() metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNamespacesAdmitted,
+		Message: fmt.Sprintf("spec.namespaces admits %d of the host's %s, and the member has no claims or Pods of others", a.admitted, text.Count(a.all, "namespace"))}
+	switch {
+	case len(a.left) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
+		c.Message = fmt.Sprintf("the member has claims or Pods of namespaces that spec.namespaces does not admit: %s. Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.left))
+	case a.admitted == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
+		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.all, "namespace"))
+	}
+	return c
+}
+
+// some names the namespaces of which the member has most.
+func some(left map[string]contents) string {
+	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
+		return cmp.Or(cmp.Compare(left[b].claims, left[a].claims), cmp.Compare(left[b].pods, left[a].pods), cmp.Compare(a, b))
+	})
+	parts := make([]string, 0, named+1)
+	for i, name := range names {
+		if i == named {
+			parts = append(parts, fmt.Sprintf("and %d more", len(names)-named))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].claims, "claim"), text.Count(left[name].pods, "Pod")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// announceNamespaces emits an event on the registration when its rules leave something in the
+// member, or admit nothing, and again when that changes.
+func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistration) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
+	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
+		return
+	}
+	r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Admit", "%s", is.Message)
+}
+
+// restricting enqueues the registrations that have rules for namespaces.
+func (r *Reconciler) restricting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool { return placement.RulesOf(cr).RestrictsNamespaces() })
+}
+
+// restrictingOfPod enqueues the registration on whose node a Pod is, if it has such rules.
+func (r *Reconciler) restrictingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool {
+		return cr.NodeName() == pod.Spec.NodeName && placement.RulesOf(cr).RestrictsNamespaces()
+	})
+}
