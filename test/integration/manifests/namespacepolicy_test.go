@@ -1,0 +1,171 @@
+package manifests_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// The namespaces and the members of these stories.
+const (
+	payments, search = "ns-payments", "ns-search"
+	picky, plain     = "picky", "plain"
+)
+
+// virtualTaint is the default taint of virtual nodes.
+var virtualTaint = corev1.Toleration{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}
+
+// admitting creates namespaces and registrations: member "picky" has rules, "plain" has none.
+func admitting(ctx context.Context, rules v1alpha1.NamespacesSpec, change ...func(*v1alpha1.ClusterRegistration)) {
+	GinkgoHelper()
+	for name, labels := range map[string]map[string]string{payments: {"team": "payments", "tier": "gold"}, search: {"team": "search"}} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
+	}
+	for name, spec := range map[string]v1alpha1.NamespacesSpec{picky: rules, plain: {}} {
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		cr.Spec.KubeconfigSecretRef.Name = "none"
+		cr.Spec.Namespaces = spec
+		for _, c := range change {
+			c(cr)
+		}
+		Expect(admin.Create(ctx, cr)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, cr)).To(Succeed()) })
+	}
+}
+
+// bind binds a new Pod of a namespace to a node, and returns the API server's answer.
+func bind(ctx context.Context, namespace, node string) error {
+	GinkgoHelper()
+	p := pod(namespace)
+	p.Name = unique("bound")
+	p.Spec.SchedulerName = "nobody"
+	Expect(admin.Create(ctx, p)).To(Succeed())
+	defer func() { Expect(admin.Delete(ctx, p, client.GracePeriodSeconds(0))).To(Succeed()) }()
+	return admin.SubResource("binding").Create(ctx, p, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
+}
+
+var _ = Describe("The policy on bindings", Ordered, func() {
+	matchLabels := v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "payments", "tier": "gold"}}
+
+	DescribeTable("rejects the nodes of members that do not admit the Pod's namespace", func(ctx SpecContext, rules v1alpha1.NamespacesSpec, says string) {
+		admitting(ctx, rules)
+		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).Should(MatchError(SatisfyAll(
+			ContainSubstring(`member "picky" does not admit namespace "ns-search"`), ContainSubstring(says))))
+		Expect(bind(ctx, payments, "kosmos-"+picky)).To(Succeed())
+		Expect(bind(ctx, search, "kosmos-"+plain)).To(Succeed())
+		Expect(bind(ctx, search, "worker-1")).To(Succeed())
+	},
+		Entry("by labels", SpecTimeout(settle), matchLabels, "requires the labels team=payments, tier=gold"),
+		Entry("by allowed names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"other", "*-pay*"}}, "excludes the name"),
+		Entry("by denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{"ns-s*"}}, "excludes the name"),
+		Entry("by labels, with no name denied", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{}, MatchLabels: matchLabels.MatchLabels}, "requires the labels team=payments, tier=gold"),
+	)
+
+	It("reads the node's name, and the labels as they are now", func(ctx SpecContext) {
+		admitting(ctx, matchLabels, func(cr *v1alpha1.ClusterRegistration) { cr.Spec.Node.Name = "node-" + cr.Name })
+		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(MatchError(ContainSubstring("does not admit")))
+		Expect(bind(ctx, search, "kosmos-"+picky)).To(Succeed(), "a node of nobody's")
+
+		relabel := func(labels map[string]string) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: search}}
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(ns), ns)).To(Succeed())
+			before := ns.DeepCopy()
+			ns.Labels = with(with(ns.Labels, "team", labels["team"]), "tier", labels["tier"])
+			Expect(admin.Patch(ctx, ns, client.MergeFrom(before))).To(Succeed())
+		}
+		DeferCleanup(func(SpecContext) { relabel(map[string]string{"team": "search"}) })
+		relabel(matchLabels.MatchLabels)
+		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(Succeed())
+	}, SpecTimeout(settle))
+
+	It("lets Pods of the namespaces that are denied by default alone, since Xylem reports them", func(ctx SpecContext) {
+		admitting(ctx, matchLabels)
+		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).ShouldNot(Succeed())
+		Expect(bind(ctx, "kube-system", "kosmos-"+plain)).To(Succeed())
+	}, SpecTimeout(settle))
+})
+
+var _ = Describe("config/steering", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		kubectl(ctx, fleet.Host, "apply", "--server-side", "-k", path("config", "steering"))
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, fleet.Host, "delete", "-k", path("config", "steering")) })
+	}, NodeTimeout(settle))
+
+	exclusion := corev1.NodeSelectorRequirement{Key: v1alpha1.LabelCluster, Operator: corev1.NodeSelectorOpNotIn, Values: []string{picky}}
+	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
+	named := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"worker-1"}}
+	alone := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{exclusion}}}
+	required := func(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+	}
+	preferred := &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+		{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}}
+	expressions := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: all}
+	}
+	// created returns the terms that a new Pod of a namespace gets. Nothing is stored.
+	created := func(ctx context.Context, namespace string, change func(*corev1.Pod)) []corev1.NodeSelectorTerm {
+		GinkgoHelper()
+		p := pod(namespace)
+		p.Name, p.Spec.Tolerations = unique("steered"), []corev1.Toleration{virtualTaint}
+		change(p)
+		Expect(admin.Create(ctx, p, client.DryRunAll)).To(Succeed())
+		a := p.Spec.Affinity
+		if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+			return nil
+		}
+		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	unchanged := func(*corev1.Pod) {}
+
+	DescribeTable("excludes the members that do not admit the Pod's namespace", func(ctx SpecContext, affinity *corev1.Affinity, want []corev1.NodeSelectorTerm) {
+		admitting(ctx, v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "payments"}})
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
+		set := func(p *corev1.Pod) { p.Spec.Affinity = affinity.DeepCopy() }
+		Expect(created(ctx, search, set)).To(Equal(want))
+		before := []corev1.NodeSelectorTerm(nil)
+		if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			before = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		}
+		Expect(created(ctx, payments, set)).To(Equal(before), "the member admits this namespace")
+	},
+		Entry("of a Pod without affinity", SpecTimeout(settle), nil, alone),
+		Entry("of a Pod with an affinity to Pods", SpecTimeout(settle), &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}}}}}}, alone),
+		Entry("of a Pod that prefers nodes", SpecTimeout(settle), &corev1.Affinity{NodeAffinity: preferred}, alone),
+		Entry("of a Pod that requires nodes", SpecTimeout(settle), required(expressions(zone)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
+		Entry("of a Pod with alternatives, and of a DaemonSet's", SpecTimeout(settle),
+			required(expressions(zone), corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{named}}),
+			[]corev1.NodeSelectorTerm{expressions(zone, exclusion), {MatchFields: []corev1.NodeSelectorRequirement{named}, MatchExpressions: []corev1.NodeSelectorRequirement{exclusion}}}),
+		Entry("of a Pod that has the exclusion", SpecTimeout(settle), required(expressions(zone, exclusion)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
+		Entry("of a Pod with a term that selects nothing", SpecTimeout(settle), required(corev1.NodeSelectorTerm{}, expressions(zone)), []corev1.NodeSelectorTerm{{}, expressions(zone, exclusion)}),
+	)
+
+	DescribeTable("leaves other Pods alone", func(ctx SpecContext, change func(*corev1.Pod)) {
+		admitting(ctx, v1alpha1.NamespacesSpec{Allow: []string{"ns-pay*"}})
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
+		Expect(created(ctx, search, change)).To(BeNil())
+	},
+		Entry("that have a node", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }),
+		Entry("that do not tolerate its taint", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.Tolerations = nil }),
+		Entry("that tolerate another value", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpEqual, Value: "false"}}
+		}),
+	)
+
+	It("reads the taints of the registration", func(ctx SpecContext) {
+		admitting(ctx, v1alpha1.NamespacesSpec{Deny: &[]string{"ns-search"}}, func(cr *v1alpha1.ClusterRegistration) {
+			cr.Spec.Node.Taints = &[]v1alpha1.NodeTaint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
+		})
+		Eventually(ctx, func() []corev1.NodeSelectorTerm {
+			return created(ctx, search, func(p *corev1.Pod) { p.Spec.Tolerations = nil })
+		}).Should(Equal(alone))
+	}, SpecTimeout(settle))
+})
