@@ -281,6 +281,27 @@ var _ = Describe("What the charts render", func() {
 		Expect(objects(stream)).To(HaveKey("CiliumNetworkPolicy " + restricted + " xylem-controller-manager"))
 	}, SpecTimeout(settle))
 
+	DescribeTable("has the policies on namespaces that are asked for, and that the host serves", func(ctx SpecContext, values, version string, rejects, steers bool) {
+		stream, err := run(ctx, values, helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--kube-version", version, "--values", "-")
+		Expect(err).NotTo(HaveOccurred())
+		got := objects(stream)
+		for kind, wanted := range map[string]bool{"Validating": rejects, "Mutating": steers} {
+			for _, object := range []string{"AdmissionPolicy", "AdmissionPolicyBinding"} {
+				if key := kind + object + "  xylem-namespaces"; wanted {
+					Expect(got).To(HaveKey(key))
+				} else {
+					Expect(got).NotTo(HaveKey(key))
+				}
+			}
+		}
+	},
+		Entry("by default", SpecTimeout(settle), `{}`, "1.36.3", true, false),
+		Entry("both", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.3", true, true),
+		Entry("both, on a host that is too old", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.35.9", true, false),
+		Entry("both, on a host whose version has a suffix", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.0-eks-1", true, true),
+		Entry("none", SpecTimeout(settle), `{namespaces: {reject: false}}`, "1.37.2", false, false),
+	)
+
 	It("follows the release's namespace and the account's name, policies and rules included", func(ctx SpecContext) {
 		for chart, values := range map[string]string{"xylem": full, "xylem-member": `{serviceAccount: {name: its-own}}`} {
 			stream, err := render(ctx, chart, "elsewhere", values)

@@ -50,6 +50,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("tokens that are renewed on and on", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
 		Entry("a test without time", "xylem", `{test: {timeout: 0s}}`, "/test/timeout"),
 		Entry("a check of the uninstallation without time", "xylem", `{uninstall: {timeoutSeconds: 0}}`, "/uninstall/timeoutSeconds"),
+		Entry("a word for a switch", "xylem", `{namespaces: {steer: auto}}`, "/namespaces/steer"),
 		Entry("a log level that is none", "xylem", `{log: {level: loud}}`, "/log/level"),
 		Entry("a log level below what there is", "xylem", `{log: {level: 0}}`, "/log/level"),
 		Entry("an argument that is no flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),

@@ -35,7 +35,12 @@ var charts = []chart{
 		templates: []template{
 			{file: "crds.yaml", kinds: []string{"CustomResourceDefinition"}, condition: ".Values.crds.enabled", keep: ".Values.crds.keep"},
 			{file: "rbac.yaml", kinds: []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}, condition: ".Values.rbac.create"},
-			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
+			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, without: "xylem-namespaces"},
+			{file: "admitted-namespaces.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, only: "xylem-namespaces", condition: ".Values.namespaces.reject"},
+			{
+				file: "steering.yaml", from: "config/steering", kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
+				condition: `and .Values.namespaces.steer (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version)`,
+			},
 			{file: "csidriver.yaml", kinds: []string{"CSIDriver"}},
 		},
 		rightsFile: "files/rights.yaml",
@@ -97,22 +102,37 @@ func run(kustomize string, verify bool) error {
 	return nil
 }
 
-// generate returns the content of the chart's generated files by path.
-func (c chart) generate(kustomize string) (map[string][]byte, error) {
-	command := exec.Command(kustomize, "build", c.kustomization) //nolint:gosec // the caller's own choice
+// build returns the objects of a kustomization.
+func build(kustomize, kustomization string) ([]map[string]any, error) {
+	command := exec.Command(kustomize, "build", kustomization) //nolint:gosec // the caller's own choice
 	command.Stderr = os.Stderr
 	built, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", c.kustomization, err)
+		return nil, fmt.Errorf("build %s: %w", kustomization, err)
 	}
 	objects, err := split(built)
 	if err != nil {
-		return nil, fmt.Errorf("read what was built of %s: %w", c.kustomization, err)
+		return nil, fmt.Errorf("read what was built of %s: %w", kustomization, err)
+	}
+	return objects, nil
+}
+
+// generate returns the content of the chart's generated files by path.
+func (c chart) generate(kustomize string) (map[string][]byte, error) {
+	objects, err := build(kustomize, c.kustomization)
+	if err != nil {
+		return nil, err
 	}
 	directory := filepath.Join("charts", c.name)
 	files := map[string][]byte{}
 	for _, t := range c.templates {
-		if files[filepath.Join(directory, "templates", t.file)], err = c.render(t, objects); err != nil {
+		from := objects
+		if t.from != "" {
+			if from, err = build(kustomize, t.from); err != nil {
+				return nil, err
+			}
+		}
+		if files[filepath.Join(directory, "templates", t.file)], err = c.render(t, from); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.file, err)
 		}
 	}

@@ -21,6 +21,10 @@ const namespace = "xylem-system"
 type template struct {
 	file  string
 	kinds []string
+	// from is the kustomization of the objects, if that is not the chart's.
+	from string
+	// only and without select objects by their names. If only is empty, it selects all.
+	only, without string
 	// condition is the condition for the whole template. keep is the condition for the annotation
 	// that makes Helm keep the objects on uninstall.
 	condition, keep string
@@ -57,13 +61,13 @@ func split(stream []byte) ([]map[string]any, error) {
 // render returns the template with the objects of its kinds.
 func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. The reasons stand there. */ -}}\n", c.kustomization)
+	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. The reasons stand there. */ -}}\n", cmp.Or(t.from, c.kustomization))
 	if t.condition != "" {
 		fmt.Fprintf(&out, "{{- if %s }}\n", t.condition)
 	}
 	found := false
 	for _, object := range objects {
-		if kind, _ := object["kind"].(string); !slices.Contains(t.kinds, kind) {
+		if !t.selects(object) {
 			continue
 		}
 		found = true
@@ -74,7 +78,7 @@ func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 		out.WriteString("---\n" + text)
 	}
 	if !found {
-		return nil, fmt.Errorf("%s has no object of kinds %v", c.kustomization, t.kinds)
+		return nil, fmt.Errorf("%s has no object of kinds %v", cmp.Or(t.from, c.kustomization), t.kinds)
 	}
 	if c.narrowed != nil && slices.Contains(t.kinds, "ClusterRole") {
 		text, err := c.narrowed.leaveOut(out.String(), "")
@@ -88,6 +92,14 @@ func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 		out.WriteString("{{- end }}\n")
 	}
 	return []byte(out.String()), nil
+}
+
+// selects reports whether an object belongs into the template.
+func (t template) selects(object map[string]any) bool {
+	kind, _ := object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	return slices.Contains(t.kinds, kind) && (t.only == "" || name == t.only) && (t.without == "" || name != t.without)
 }
 
 // object returns the text of an object in a template, with the chart's labels instead of
