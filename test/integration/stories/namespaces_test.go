@@ -1,0 +1,248 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// teamLabel is what the registrations of these stories require; its value is the story's.
+const teamLabel = "example.com/team"
+
+// admits has members admit only namespaces with the story's label, until the story ends. It
+// returns when their controllers use the rule.
+func (s *story) admits(ctx context.Context, members ...string) {
+	GinkgoHelper()
+	for _, member := range members {
+		rules(ctx, member, fmt.Sprintf(`{"matchLabels":{%q:%q}}`, teamLabel, s.namespace))
+		DeferCleanup(func(ctx SpecContext) {
+			rules(ctx, member, `{"matchLabels":null}`)
+			registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
+		}, NodeTimeout(settle))
+	}
+	other := newNamespace(ctx, "")
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, other)).To(Succeed()) }, NodeTimeout(settle))
+	for _, member := range members {
+		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other.Name, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+	}
+}
+
+// probe is what Xylem answers to a Pod of a namespace that is bound to a member's node past the
+// scheduler: "" if it is pushed.
+func (*story) probe(ctx context.Context, namespace, member string) (string, error) {
+	barriers++
+	pod := harness.Pod(namespace, fmt.Sprintf("probe-%d", barriers))
+	pod.Spec.NodeName = "kosmos-" + member
+	if err := x.Host.API.Create(ctx, pod); err != nil {
+		return "", err
+	}
+	defer func() { _ = x.Host.API.Delete(ctx, pod) }()
+	var pushed *corev1.PodCondition
+	if err := harness.Await(ctx, "the answer to "+pod.Name, func(ctx context.Context) error {
+		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		if pushed = podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed); err == nil && pushed == nil {
+			err = fmt.Errorf("none yet")
+		}
+		return err
+	}); err != nil {
+		return "", err
+	}
+	if pushed.Status == corev1.ConditionTrue {
+		return "", nil
+	}
+	return pushed.Reason, nil
+}
+
+func rules(ctx context.Context, member, spec string) {
+	GinkgoHelper()
+	patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: member}}, fmt.Sprintf(`{"spec":{"namespaces":%s}}`, spec))
+}
+
+// label gives the story's namespace the label, or takes it.
+func (s *story) label(ctx context.Context, value string) {
+	GinkgoHelper()
+	patch(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, teamLabel, value))
+}
+
+func (s *story) labelled(ctx context.Context) {
+	GinkgoHelper()
+	s.label(ctx, fmt.Sprintf("%q", s.namespace))
+}
+
+func (s *story) unlabelled(ctx context.Context) {
+	GinkgoHelper()
+	s.label(ctx, "null")
+}
+
+// never: a member has nothing of the story.
+func (s *story) never(ctx context.Context, member string) {
+	GinkgoHelper()
+	var claims corev1.PersistentVolumeClaimList
+	Expect(x.Member(member).API.List(ctx, &claims, client.InNamespace(s.namespace))).To(Succeed())
+	Expect(claims.Items).To(BeEmpty())
+	var pods corev1.PodList
+	Expect(x.Member(member).API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+	Expect(pods.Items).To(BeEmpty())
+	gone[corev1.Namespace](ctx, s, x.Member(member), s.namespace)
+}
+
+// unbindable matches a Pod that the API server does not let the scheduler bind.
+func unbindable(parts ...string) OmegaMatcher {
+	matchers := []OmegaMatcher{HaveField("Type", corev1.PodScheduled), HaveField("Status", corev1.ConditionFalse)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+var _ = Describe("A namespace that a member does not admit", func() {
+	It("has its claim provisioned in another member at once, and nothing pushed to the first", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.admits(ctx, one)
+		s.claim(ctx, "data") // of a class with the default timeout, which is longer than the story
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.never(ctx, one)
+		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", fmt.Sprintf("member %q does not admit namespace %q", one, s.namespace), teamLabel)
+	}, SpecTimeout(storyTime))
+
+	It("has its Pod rejected by the API server when the scheduler chooses it, and by Xylem past the scheduler", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.admits(ctx, one)
+		s.pod(ctx, "app", on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "app", unbindable(fmt.Sprintf("member %q does not admit namespace %q", one, s.namespace), teamLabel+"="+s.namespace))
+		Expect(s.probe(ctx, s.namespace, one)).To(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+		s.never(ctx, one)
+
+		s.labelled(ctx)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("takes no promise there", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.admits(ctx, one)
+		s.claim(ctx, "data", ofClass(classPromise))
+		s.bound(ctx, "data")
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "app", unbindable("does not admit namespace"))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace", "spec.namespaces")
+		s.never(ctx, one)
+
+		s.labelled(ctx)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("waits if no member admits it: claim, Pod and `why` say so; and runs as soon as it is labelled", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.admits(ctx, one, two)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace", teamLabel, "ask an admin"))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace"))
+		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace", "spec.namespaces")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace", "spec.namespaces")
+		s.never(ctx, one)
+		s.never(ctx, two)
+
+		s.labelled(ctx)
+		s.running(ctx, "app")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), HaveField("Status.Conditions", BeEmpty())))
+	}, SpecTimeout(storyTime))
+
+	It("keeps what it has there when it loses the label, and gets nothing more", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.labelled(ctx)
+		s.admits(ctx, one)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.bound(ctx, "data")
+		leaf := until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+		registration(ctx, one, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted))
+
+		s.unlabelled(ctx)
+		registration(ctx, one, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted, fmt.Sprintf("%q (1 claim, 1 Pod)", s.namespace)))
+		s.pod(ctx, "late", using("data"), tolerant)
+		until[corev1.Pod](ctx, s, x.Host, "late", unbindable("does not admit namespace"))
+		s.claim(ctx, "other")
+		s.pod(ctx, "other", using("other"), preferring(nodeOne))
+		s.running(ctx, "other", nodeTwo)
+		s.moved(ctx, "other")
+		Expect(s.running(ctx, "app", nodeOne).UID).NotTo(BeEmpty())
+		Expect(until[corev1.Pod](ctx, s, x.Member(one), "app", phase(corev1.PodRunning)).UID).To(Equal(leaf.UID))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+
+		By("ending it as ever")
+		s.deletePod(ctx, "late")
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		Eventually(func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
+		registration(ctx, one, Or(says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted),
+			says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted)))
+	}, SpecTimeout(storyTime))
+
+	It("gets the volume that was being provisioned when it lost the label", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.labelled(ctx)
+		s.admits(ctx, one)
+		s.faulty(one, codes.DeadlineExceeded, "still at it", "data")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimPending))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+
+		s.unlabelled(ctx)
+		registration(ctx, one, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted, fmt.Sprintf("%q (1 claim, 0 Pods)", s.namespace)))
+		s.repaired(one)
+		s.bound(ctx, "data")
+		Expect(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound)).UID).To(Equal(leaf.UID))
+		until[corev1.Pod](ctx, s, x.Host, "app", unbindable("does not admit namespace"))
+
+		s.labelled(ctx)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The rules for namespaces of a registration", func() {
+	It("that admit nothing are reported", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.admits(ctx, two)
+		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted, "admits none of the host's"))
+		s.labelled(ctx)
+		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "admits 1 of the host's"))
+	}, SpecTimeout(storyTime))
+
+	It("keep the scheduler from choosing the member, with config/steering", func(ctx SpecContext) {
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", x.Root("config", "steering"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			_, err := x.Kubectl(ctx, x.Fleet.Host, "delete", "-k", x.Root("config", "steering"))
+			Expect(err).NotTo(HaveOccurred())
+		}, NodeTimeout(settle))
+		s := begin(ctx)
+		s.admits(ctx, one)
+		Eventually(ctx, func(ctx context.Context) (*corev1.NodeAffinity, error) {
+			pod := s.newPod("steered")
+			err := x.Host.API.Create(ctx, pod, client.DryRunAll)
+			if err != nil || pod.Spec.Affinity == nil {
+				return nil, err
+			}
+			return pod.Spec.Affinity.NodeAffinity, nil
+		}).ShouldNot(BeNil())
+		s.pod(ctx, "app", preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.pod(ctx, "pinned", on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "pinned", unbindable("didn't match Pod's node affinity/selector"))
+	}, SpecTimeout(storyTime))
+})
