@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,7 +110,9 @@ var _ = Describe("A namespace that a member does not admit", func() {
 	It("has its claim provisioned in another member at once, and nothing pushed to the first", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
-		s.claim(ctx, "data") // of a class with the default timeout, which is longer than the story
+		patient := hostClass("patient-"+s.namespace, classMirror, func(c *storagev1.StorageClass) { c.Parameters[v1alpha1.ParameterPlacementTimeout] = "1h" })
+		inMember(ctx, x.Host, patient)
+		s.claim(ctx, "data", ofClass(patient.Name))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
@@ -244,5 +247,16 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.pod(ctx, "pinned", on(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "pinned", unbindable("didn't match Pod's node affinity/selector"))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The sample of a team", func() {
+	It("runs in the member that admits it, within its quota of each class", func(ctx SpecContext) {
+		s := sample(ctx, "team.yaml", one)
+		s.bound(ctx, "ledger")
+		s.running(ctx, "ledger", nodeOne)
+		for _, claim := range []*corev1.PersistentVolumeClaim{s.newClaim("large", ofClass(classMirror), ofSize("5Gi")), s.newClaim("archived", ofClass("archive"))} {
+			Eventually(ctx, func(ctx context.Context) error { return x.Host.API.Create(ctx, claim, client.DryRunAll) }).Should(MatchError(ContainSubstring("exceeded quota: storage")))
+		}
 	}, SpecTimeout(storyTime))
 })
