@@ -257,7 +257,7 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	switch {
 	case !placement.Selects(o.pod, m.Node):
 		return &obstacle{v1alpha1.ReasonNodeSelectorMismatch, "is excluded by the Pod's nodeSelector or node affinity",
-			"Change the Pod's nodeSelector or affinity if it should run in another member."}
+			o.change(m)}
 	case nodes.Away(m.Node):
 		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
 		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
@@ -271,6 +271,27 @@ func (o observed) obstacle(m index.Member) *obstacle {
 		return untolerated(taints)
 	}
 	return o.noCapacity(m)
+}
+
+// change returns what to do about a Pod whose own requirements exclude a member. The admission policy
+// of config/steering adds some.
+func (o observed) change(m index.Member) string {
+	for _, term := range nodeTerms(o.pod) {
+		for _, e := range term.MatchExpressions {
+			if e.Key == v1alpha1.LabelCluster && e.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(e.Values, m.Registration) {
+				return fmt.Sprintf("If the affinity %s NotIn %s is of an earlier time, when a member did not admit the namespace, re-create the Pod.", e.Key, m.Registration)
+			}
+		}
+	}
+	return "Change the Pod's nodeSelector or affinity if it should run in another member."
+}
+
+// nodeTerms returns the terms of the Pod's required node affinity.
+func nodeTerms(pod *corev1.Pod) []corev1.NodeSelectorTerm {
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	return nil
 }
 
 // refused returns an obstacle if the rules of the registration or of a class exclude the Pod.

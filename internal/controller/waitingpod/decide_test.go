@@ -21,6 +21,12 @@ var now = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)
 
 const gib = 1 << 30
 
+// wantsTeam: the first member admits only namespaces with a label.
+func wantsTeam(o *observed) {
+	o.members[0].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": ""}}}})
+}
+
 // seen returns a Pod that is unschedulable, and two members that suit it.
 func seen(change ...func(*observed)) observed {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
@@ -32,6 +38,7 @@ func seen(change ...func(*observed)) observed {
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			}}},
 		},
+		namespace: placement.Namespace{Name: "shop", Known: true},
 		claims: []claimSeen{{
 			claim: &corev1.PersistentVolumeClaim{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
@@ -230,6 +237,23 @@ func TestDecide(t *testing.T) {
 				o.members[0].Rules = placement.RulesOf(cr)
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
+		},
+		"a namespace without the labels": {
+			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
+			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop"`},
+		},
+		"a namespace without the labels that one member wants": {observed: seen(wantsTeam)},
+		"a namespace with the labels": {observed: seen(wantsTeam, func(o *observed) {
+			o.members, o.namespace.Labels = o.members[:1], map[string]string{"team": ""}
+		})},
+		"a namespace whose labels are not known yet": {observed: seen(wantsTeam, func(o *observed) { o.members, o.namespace.Known = o.members[:1], false })},
+		"an affinity that an admission policy added": {
+			observed: seen(func(o *observed) {
+				o.members = o.members[:1]
+				o.pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelCluster, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a"}}}}}}}}
+			}),
+			reason: v1alpha1.ReasonNodeSelectorMismatch, says: []string{"xylem.io/cluster NotIn a", "re-create the Pod"},
 		},
 		"one is still connecting": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
 
