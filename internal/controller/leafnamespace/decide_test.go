@@ -54,31 +54,37 @@ func TestDecide(t *testing.T) {
 	strict := host(map[string]string{enforce: "restricted", "team": "a"})
 	handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}}
 	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	ofTeam := strict
+	wantsTeam := placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
 	for name, tc := range map[string]struct {
 		observed
 		want decision
 	}{
-		"no namespaces":                            {observed{}, nothing{}},
-		"not needed":                               {observed{root: plain}, nothing{}},
-		"needed":                                   {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
-		"needed, but a system namespace (I8)":      {observed{root: named("kube-public"), needed: true}, nothing{}},
-		"needed, but not admitted":                 {observed{root: named("istio-system"), needed: true}, nothing{}},
-		"needed, the root is not in the cache yet": {observed{needed: true}, nothing{}},
-		"needed, the root is terminating":          {observed{root: deleted(host(nil)), needed: true}, nothing{}},
-		"exists":                                   {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
-		"occupied":                                 {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
-		"terminating":                              {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
-		"terminating, idle":                        {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
-		"foreign":                                  {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
-		"foreign, idle":                            {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
-		"handed over":                              {observed{root: strict, leaf: handed, needed: true}, nothing{}},
-		"handed over, idle":                        {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
-		"another host's":                           {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
-		"idle at first":                            {observed{root: plain, leaf: made(plain)}, linger{quiet}},
-		"idle for a while":                         {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
-		"idle for long":                            {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, the root is gone":          {observed{leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, suspended":                 {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"no namespaces":                             {observed{}, nothing{}},
+		"not needed":                                {observed{root: plain}, nothing{}},
+		"needed":                                    {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
+		"needed, but a system namespace (I8)":       {observed{root: named("kube-public"), needed: true}, nothing{}},
+		"needed, but not admitted":                  {observed{root: named("istio-system"), needed: true}, nothing{}},
+		"needed, but without the label":             {observed{root: plain, needed: true, rules: wantsTeam}, nothing{}},
+		"needed, with the label":                    {observed{root: ofTeam, needed: true, rules: wantsTeam}, create{mirror.LeafNamespace(ofTeam, here)}},
+		"occupied, but without the label: it stays": {observed{root: plain, leaf: made(plain), occupied: true, rules: wantsTeam}, nothing{}},
+		"needed, the root is not in the cache yet":  {observed{needed: true}, nothing{}},
+		"needed, the root is terminating":           {observed{root: deleted(host(nil)), needed: true}, nothing{}},
+		"exists":                                    {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
+		"occupied":                                  {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
+		"terminating":                               {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
+		"terminating, idle":                         {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
+		"foreign":                                   {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
+		"foreign, idle":                             {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
+		"handed over":                               {observed{root: strict, leaf: handed, needed: true}, nothing{}},
+		"handed over, idle":                         {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
+		"another host's":                            {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
+		"idle at first":                             {observed{root: plain, leaf: made(plain)}, linger{quiet}},
+		"idle for a while":                          {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
+		"idle for long":                             {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, the root is gone":           {observed{leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, suspended":                  {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
 		"Pod Security was added": {
 			observed{root: strict, leaf: made(plain), needed: true},
 			relabel{made(strict)},
@@ -121,7 +127,9 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.member, tc.rules = here, placement.RulesOf(&v1alpha1.ClusterRegistration{})
+			if tc.member = here; !tc.rules.RestrictsNamespaces() {
+				tc.rules = placement.RulesOf(&v1alpha1.ClusterRegistration{})
+			}
 			before := tc.leaf.DeepCopy()
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, relabel{}, linger{})); diff != "" {
 				t.Error(diff)

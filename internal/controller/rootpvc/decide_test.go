@@ -369,7 +369,12 @@ func TestDecide(t *testing.T) {
 		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the namespace is not made yet":                                   {seen(func(o *scene) { o.namespace = nil }), decision{}},
+		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
+		"the namespace lacks the labels that the member wants: nothing is written, placed-in neither": {
+			seen(placedIn(""), wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"the namespace has them":                                          {seen(wantsTeam, ofTeam), leaf},
+		"the namespace is not in the cache yet":                           {seen(wantsTeam, func(o *scene) { o.unlisted = true }), decision{}},
+		"the namespace lost them after the claim was pushed":              {seen(pushed, wantsTeam), decision{}},
 		"the claim wants a copy of another":                               {seen(copying()), leaf},
 		"it is not known where that is":                                   {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
 		"it waits for that, not placed: host_claim reports it":            {seen(copying(notReady), placedIn("")), decision{}},
@@ -522,6 +527,8 @@ func TestDecide(t *testing.T) {
 		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
 		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
 		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, which it admits no more":                {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"bound and pushed, and admitted no more: it stays":                         {seen(leafBound, bound, wantsTeam), decision{}},
 		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
 		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), decision{}},
 		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), takes(lifecycle.Withdraw)},
@@ -746,6 +753,14 @@ func orNil(name string) *string {
 func adopting(volume string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }
+
+// wantsTeam: the registration admits only namespaces with a label.
+func wantsTeam(o *scene) {
+	o.rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
+}
+
+func ofTeam(o *scene) { o.labels = map[string]string{"team": "a"} }
 
 // mapping are the rules of a registration that maps the class.
 func mapping(to string) placement.Rules {

@@ -47,7 +47,10 @@ type scene struct {
 	rivals, memberClasses []string
 	tenant                types.UID
 	namespace             *corev1.Namespace
-	attempt               volume.Attempt
+	// labels are those of the host's namespace. unlisted: the cache does not have it.
+	labels   map[string]string
+	unlisted bool
+	attempt  volume.Attempt
 	// from is what the root is to be created from.
 	from *volume.From
 	// hosts are the PVs of the host, beside the promise that the root is bound to.
@@ -71,7 +74,7 @@ func (s scene) observe() observe.Claim {
 	seen := o.Observed
 	seen.Class, seen.Tenant = s.class, s.tenant
 	seen.Placement = &volume.Placement{
-		Node: s.node, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
+		Node: s.node, Namespace: placement.Namespace{Name: "shop", Labels: s.labels, Known: !s.unlisted}, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
 		Mirror: s.mirror, BoundAway: s.boundAway, Asked: s.asked, Rivals: s.rivals, Pods: s.podsHere,
 		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt, From: s.from,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -96,6 +97,14 @@ func askedOn(node string) lifecycle.Claim {
 	return c
 }
 
+// wantsTeam: the registration admits only namespaces with a label.
+func wantsTeam(o *lifecycle.Observed) {
+	o.Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
+}
+
+func ofTeam(o *lifecycle.Observed) { o.From.Labels = map[string]string{"team": "a"} }
+
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
@@ -140,12 +149,16 @@ func TestDecide(t *testing.T) {
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
-		"the member's namespace is foreign (I4)":       {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the member's namespace does not exist yet":    {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
-		"a ConfigMap is not copied yet":                {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
-		"the host lacks a Secret that the Pod needs":   {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the same, and the host has bound the Pod":     {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host's namespace is not in the cache yet": {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
+		"the member's namespace is foreign (I4)":            {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"its namespace lacks a label that the member wants": {seen(wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"its namespace has it":                              {seen(wantsTeam, ofTeam), leaf},
+		"its namespace lost it after it was pushed":         {seen(running, pushed(here, corev1.ConditionTrue), wantsTeam), lifecycle.Nothing{}},
+		"its namespace is not in the cache yet":             {seen(wantsTeam, func(o *lifecycle.Observed) { o.From.Known = false }), lifecycle.Nothing{}},
+		"the member's namespace does not exist yet":         {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"a ConfigMap is not copied yet":                     {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"the host lacks a Secret that the Pod needs":        {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the same, and the host has bound the Pod":          {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the host's namespace is not in the cache yet":      {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
 
 		// Early leaves.
 		"the early leaf is recorded on the root (I6)":                       {seen(running), lifecycle.MarkPushed{}},

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -36,6 +37,7 @@ func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	o := lifecycle.Observed{
 		Member: Here, Nominated: true,
 		Root:      RootPod(),
+		From:      placement.Namespace{Name: "shop", Known: true},
 		Node:      VirtualNode(),
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: Here.HostID}}},
 		Claims:    []lifecycle.Claim{Asked("data", Here)},
