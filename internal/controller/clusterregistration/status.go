@@ -74,11 +74,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
-	if fresh := tokenFresh(state); fresh != nil {
-		all = append(all, *fresh)
-	} else {
-		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionTokenFresh)
-	}
+	all = append(all, tokenFresh(state, &cr.Status)...)
 	if state.Policy != nil {
 		all = append(all, policyEnforced(*state.Policy))
 	}
@@ -118,18 +114,18 @@ func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	}
 }
 
-// tokenFresh returns the TokenFresh condition, or nil if the manager does not renew the
-// token.
-func tokenFresh(state fleet.State) *metav1.Condition {
+// tokenFresh returns the TokenFresh condition, and none if the manager does not renew the token.
+func tokenFresh(state fleet.State, status *v1alpha1.ClusterRegistrationStatus) []metav1.Condition {
 	switch {
 	case state.Renewal == nil:
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionTokenFresh)
 		return nil
 	case state.Renewal.Trouble != "":
-		return &metav1.Condition{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.Renewal.Trouble}
+		return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.Renewal.Trouble}}
 	}
-	return &metav1.Condition{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}
+	return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}}
 }
 
 // conditions returns the main conditions of a registration.

@@ -36,8 +36,12 @@ func admitting(ctx context.Context, rules v1alpha1.NamespacesSpec, change ...fun
 			c(cr)
 		}
 		Expect(admin.Create(ctx, cr)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, cr)).To(Succeed()) })
+		DeferCleanup(unregister, cr, NodeTimeout(settle))
 	}
+}
+
+func unregister(ctx SpecContext, cr *v1alpha1.ClusterRegistration) {
+	Expect(admin.Delete(ctx, cr)).To(Succeed())
 }
 
 // bind binds a new Pod of a namespace to a node, and returns the API server's answer.

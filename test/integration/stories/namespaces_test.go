@@ -26,17 +26,21 @@ func (s *story) admits(ctx context.Context, members ...string) {
 	GinkgoHelper()
 	for _, member := range members {
 		rules(ctx, member, fmt.Sprintf(`{"matchLabels":{%q:%q}}`, teamLabel, s.namespace))
-		DeferCleanup(func(ctx SpecContext) {
-			rules(ctx, member, `{"matchLabels":null}`)
-			registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
-		}, NodeTimeout(settle))
+		DeferCleanup(admitsAll, member, NodeTimeout(settle))
 	}
 	other := newNamespace(ctx, "")
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, other)).To(Succeed()) }, NodeTimeout(settle))
+	DeferCleanup(deleted, other, NodeTimeout(settle))
 	for _, member := range members {
 		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other.Name, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
 	}
 }
+
+func admitsAll(ctx SpecContext, member string) {
+	rules(ctx, member, `{"matchLabels":null}`)
+	registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
+}
+
+func deleted(ctx SpecContext, obj *corev1.Namespace) { Expect(x.Host.API.Delete(ctx, obj)).To(Succeed()) }
 
 // probe is what Xylem answers to a Pod of a namespace that is bound to a member's node past the
 // scheduler: "" if it is pushed.
