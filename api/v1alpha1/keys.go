@@ -27,6 +27,10 @@ const (
 	// node.
 	DefaultNodeNamePrefix = "kosmos-"
 
+	// NamespacePolicy is the name of the admission policy of the host that rejects bindings to
+	// members that do not admit the Pod's namespace.
+	NamespacePolicy = "xylem-namespaces"
+
 	// DefaultTaintKey is the key of the default taint of virtual nodes; its value is
 	// "true", its effect NoSchedule.
 	DefaultTaintKey = "kosmos.io/node"

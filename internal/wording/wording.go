@@ -46,6 +46,13 @@ func DeniedByPolicy(err error, policy string) bool {
 	})
 }
 
+// RejectedBinding reports whether the message of a Pod's condition PodScheduled says that the given
+// ValidatingAdmissionPolicy denied the scheduler's choice
+// (k8s.io/apiserver/pkg/admission/plugin/policy/validating: dispatcher).
+func RejectedBinding(message, policy string) bool {
+	return strings.Contains(message, " is forbidden: ValidatingAdmissionPolicy '"+policy+"' ")
+}
+
 func causes(err error, match func(metav1.StatusCause) bool) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -47,6 +47,19 @@ func TestBindingTimedOut(t *testing.T) {
 	}
 }
 
+func TestRejectedBinding(t *testing.T) {
+	for message, want := range map[string]bool{
+		`pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces' with binding 'xylem-namespaces' denied request: member "a" does not admit namespace "shop"`: true,
+		`running Bind plugin "DefaultBinder": pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces' denied request: no`:                                    true,
+		`pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces-2' denied request: no`:                                                                       false,
+		`0/3 nodes are available: 3 node(s) had untolerated taint`:                                                                                                         false,
+	} {
+		if got := RejectedBinding(message, "xylem-namespaces"); got != want {
+			t.Errorf("%q: %t, want %t", message, got, want)
+		}
+	}
+}
+
 func TestDeniedByPolicy(t *testing.T) {
 	denied := func(message string) error {
 		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "shop", errors.New(message))

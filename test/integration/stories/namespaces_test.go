@@ -29,7 +29,7 @@ func (s *story) admits(ctx context.Context, members ...string) {
 		DeferCleanup(admitsAll, member, NodeTimeout(settle))
 	}
 	other := newNamespace(ctx, "")
-	DeferCleanup(deleted, other, NodeTimeout(settle))
+	DeferCleanup(dropped, other, NodeTimeout(settle))
 	for _, member := range members {
 		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other.Name, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
 	}
@@ -40,7 +40,9 @@ func admitsAll(ctx SpecContext, member string) {
 	registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
 }
 
-func deleted(ctx SpecContext, obj *corev1.Namespace) { Expect(x.Host.API.Delete(ctx, obj)).To(Succeed()) }
+func dropped(ctx SpecContext, obj *corev1.Namespace) {
+	Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
+}
 
 // probe is what Xylem answers to a Pod of a namespace that is bound to a member's node past the
 // scheduler: "" if it is pushed.

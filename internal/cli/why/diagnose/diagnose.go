@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // stage is the order of a cause: causes of an earlier stage must be solved first.
@@ -189,11 +190,14 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	case c.Type == string(v1alpha1.PodPushed) && isFalse:
 		w.add(n, stagePush, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodScheduled) && isFalse:
-		at := stageScheduler
-		if n.Cluster != "" {
+		at, reason := stageScheduler, c.Reason
+		switch {
+		case n.Cluster != "":
 			at = stageLeafPod
+		case wording.RejectedBinding(c.Message, v1alpha1.NamespacePolicy):
+			at, reason = stagePlace, v1alpha1.ReasonNamespaceNotAdmitted
 		}
-		w.add(n, at, c.Reason, c.Message, c.Since)
+		w.add(n, at, reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodReady) && isFalse:
 		w.add(n, stageMember, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.DisruptionTarget):
