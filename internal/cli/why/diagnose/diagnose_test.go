@@ -129,6 +129,11 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(), want: Problem, reason: v1alpha1.ReasonTolerationMissing,
 			says: []string{`Pod "shop/app" does not run: no member can run the Pod: member "a" has a taint`, "Add to the Pod's spec: tolerations: [x]."},
 		},
+		"the API server rejects the scheduler's choice": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonSchedulerError,
+				`running Bind plugin "DefaultBinder": pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces' with binding 'xylem-namespaces' denied request: member "a" does not admit namespace "shop": no. Use another namespace`)),
+			claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop"`},
+		},
 		"the claim's problem precedes the Pod's": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNoCapacity, "too small. Request less")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid, `class "fast" has an unknown parameter. Correct it`)),
