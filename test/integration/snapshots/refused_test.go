@@ -69,6 +69,23 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
+	It("is of a namespace that the member does not admit any more: it says so, and is taken once it does", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		rules := func(ctx context.Context, labels string) {
+			patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}, `{"spec":{"namespaces":{"matchLabels":`+labels+`}}}`)
+		}
+		DeferCleanup(func(ctx SpecContext) { rules(ctx, "null") }, NodeTimeout(settle))
+		rules(ctx, `{"example.com/team":"a"}`)
+		registration(ctx, one, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted, s.namespace))
+		s.take(ctx, "snap", "data", deletes)
+		s.refused(ctx, "snap", v1alpha1.ReasonNamespaceNotAdmitted, one, "does not admit namespace", s.namespace)
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
+
+		patch(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, `{"metadata":{"labels":{"example.com/team":"a"}}}`)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
+	}, SpecTimeout(storyTime))
+
 	It("has a class of another driver in the member: Xylem names the driver, and leaves nothing behind", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
