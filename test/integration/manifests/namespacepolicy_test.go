@@ -77,15 +77,15 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(MatchError(ContainSubstring("does not admit")))
 		Expect(bind(ctx, search, "kosmos-"+picky)).To(Succeed(), "a node of nobody's")
 
-		relabel := func(labels map[string]string) {
+		relabel := func(ctx context.Context, labels map[string]string) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: search}}
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(ns), ns)).To(Succeed())
 			before := ns.DeepCopy()
 			ns.Labels = with(with(ns.Labels, "team", labels["team"]), "tier", labels["tier"])
 			Expect(admin.Patch(ctx, ns, client.MergeFrom(before))).To(Succeed())
 		}
-		DeferCleanup(func(SpecContext) { relabel(map[string]string{"team": "search"}) })
-		relabel(matchLabels.MatchLabels)
+		DeferCleanup(relabel, map[string]string{"team": "search"}, NodeTimeout(settle))
+		relabel(ctx, matchLabels.MatchLabels)
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(Succeed())
 	}, SpecTimeout(settle))
 
