@@ -249,7 +249,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 			}
 			return pod.Spec.Affinity.NodeAffinity, nil
 		}).ShouldNot(BeNil())
-		s.pod(ctx, "app", preferring(nodeOne))
+		s.pod(ctx, "app", preferring(nodeOne), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{v1alpha1.LabelVirtualNode: "true"} })
 		s.running(ctx, "app", nodeTwo)
 		s.pod(ctx, "pinned", on(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "pinned", unbindable("didn't match Pod's node affinity/selector"))
