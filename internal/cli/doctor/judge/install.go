@@ -183,9 +183,15 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 	for i := range c.Policies.Items {
 		there[c.Policies.Items[i].Name] = &c.Policies.Items[i]
 	}
+	inForce, off := 0, []Finding(nil)
 	for i := range want.Policies {
 		w := &want.Policies[i]
 		is := there[w.Name]
+		if is == nil && w.Name == shipped.NamespacesPolicy {
+			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed, as the chart's value namespaces.reject allows: Xylem enforces spec.namespaces, and the scheduler does not know of it", w.Name))
+			continue
+		}
+		inForce++
 		if is == nil {
 			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not exist: nothing enforces it", w.Name)
 			continue
@@ -199,8 +205,9 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, ok(CheckPolicies, cluster, "%s in force, as this version ships them", text.Count(len(want.Policies), "policy")))
+		found = append(found, ok(CheckPolicies, cluster, "%s in force, as this version ships them", text.Count(inForce, "policy")))
 	}
+	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if command.Xylems(there[name]) {
 			fault(Warning, fmt.Sprintf("Delete it and its bindings: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, and this version doesn't ship it: an earlier one may have", name)

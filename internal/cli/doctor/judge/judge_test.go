@@ -165,9 +165,10 @@ func TestOf(t *testing.T) {
 			}
 		}, []string{"Warning Definition"}, `newer than this plugin: it has field ".spec.later"`},
 
-		"a policy is gone": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = h.Policies.Items[1:] }, []string{"Error Policies"}, "does not exist"},
+		"a policy is gone":                     {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
+		"the policy on namespaces is left out": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
 		"a policy is changed": {func(h *facts.Host, _ *facts.Member) {
-			h.Policies.Items[0].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
+			h.Policies.Items[len(h.Policies.Items)-1].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 		}, []string{"Error Policies"}, "it differs in its failurePolicy"},
 		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
 			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
@@ -351,4 +352,12 @@ func TestOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// without leaves out the policy on namespaces, or one of the others.
+func without(policies []admissionv1.ValidatingAdmissionPolicy, namespaces bool) []admissionv1.ValidatingAdmissionPolicy {
+	i := slices.IndexFunc(policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
+		return (p.Name == shipped.NamespacesPolicy) == namespaces
+	})
+	return slices.Delete(policies, i, i+1)
 }

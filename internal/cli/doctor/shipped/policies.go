@@ -19,6 +19,10 @@ import (
 // single hosts have its name as prefix.
 type Account struct{ Namespace, Name string }
 
+// NamespacesPolicy rejects bindings of Pods whose namespace a member does not admit. An admin may
+// leave it out.
+const NamespacesPolicy = "xylem-namespaces"
+
 // Accounts that the manifests name.
 var (
 	hostAccount   = Account{"xylem-system", "xylem-controller-manager"}
