@@ -34,6 +34,10 @@ const (
 	reasonLimit  = 128
 	// nameLimit is the maximum length of an object's name.
 	nameLimit = 253
+
+	// reasonFailedBinding is a reason of the PV controller's
+	// (k8s.io/kubernetes/pkg/controller/volume/events).
+	reasonFailedBinding = "FailedBinding"
 )
 
 // occurrence is how often an event occurred, and when it first and last occurred.
@@ -94,14 +98,30 @@ func judge(o observed) relevance {
 	}
 	age := o.now.Sub(occurrences(o.event).last)
 	switch {
-	case age >= tooOld:
+	case age >= tooOld, o.bindsNow():
 		return ignored
+	case o.mayBind() && age < settling && age > -settling:
+		return unsettled
 	case o.leaf != nil && o.leaf.GetUID() == o.event.InvolvedObject.UID && o.rootIsHere():
 		return relevant
 	case age < settling && age > -settling:
 		return unsettled
 	}
 	return ignored
+}
+
+// mayBind reports whether the event says that a leaf claim cannot have the volume that Xylem chose
+// for it. The member's PV controller says so of each volume that was used before or is adopted,
+// until Xylem has pointed the leaf PV at the claim.
+func (o observed) mayBind() bool {
+	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
+	return ok && o.event.Reason == reasonFailedBinding && claim.Spec.VolumeName != ""
+}
+
+// bindsNow reports whether that claim is bound: the event is not true any more.
+func (o observed) bindsNow() bool {
+	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
+	return ok && o.mayBind() && claim.Status.Phase == corev1.ClaimBound
 }
 
 // kindOf returns the kind of an event's object, or an empty string if Xylem does not push

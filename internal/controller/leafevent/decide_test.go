@@ -54,22 +54,41 @@ func ofClaim(change ...func(*corev1.PersistentVolumeClaim)) observed {
 	return o
 }
 
+// chosen is the PV controller's event on a leaf claim for which Xylem chose a volume.
+func chosen(phase corev1.PersistentVolumeClaimPhase, change ...func(*observed)) observed {
+	o := ofClaim(func(root *corev1.PersistentVolumeClaim) {
+		root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
+	})
+	o.event.Reason = reasonFailedBinding
+	if leaf, ok := o.leaf.(*corev1.PersistentVolumeClaim); ok {
+		leaf.Spec.VolumeName, leaf.Status.Phase = "pv-7", phase
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
 func TestJudge(t *testing.T) {
 	young := func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-time.Second)) }
 	for name, tc := range map[string]struct {
 		observed observed
 		want     relevance
 	}{
-		"event of a leaf Pod":      {ofPod(), relevant},
-		"gone":                     {observed{now: now}, ignored},
-		"Normal":                   {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
-		"another kind":             {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
-		"old":                      {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
-		"not a leaf":               {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
-		"no leaf in the cache yet": {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
-		"event of an earlier leaf": {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
-		"root gone":                {ofPod(func(o *observed) { o.root = nil }), ignored},
-		"root re-created":          {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
+		"event of a leaf Pod":                 {ofPod(), relevant},
+		"gone":                                {observed{now: now}, ignored},
+		"a chosen volume cannot be bound yet": {chosen(corev1.ClaimPending, young), unsettled},
+		"a chosen volume is bound":            {chosen(corev1.ClaimBound, young), ignored},
+		"a chosen volume cannot be bound":     {chosen(corev1.ClaimPending), relevant},
+		"another event of such a claim":       {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
+		"Normal":                              {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
+		"another kind":                        {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
+		"old":                                 {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"not a leaf":                          {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
+		"no leaf in the cache yet":            {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
+		"event of an earlier leaf":            {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
+		"root gone":                           {ofPod(func(o *observed) { o.root = nil }), ignored},
+		"root re-created":                     {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
 		"stamp of another host": {ofPod(func(o *observed) {
 			leaf, _ := pods(o)
 			leaf.Labels[v1alpha1.LabelHost] = "else"

@@ -116,6 +116,9 @@ func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	s.running(ctx, pod, nodeOne)
 	Expect(s.bound(ctx, claim).Spec.VolumeName).To(Equal(volume))
 	until[corev1.PersistentVolumeClaim](ctx, s, d.member, claim, And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", d.name)))
+	var events corev1.EventList
+	Expect(x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))).To(Succeed())
+	Expect(events.Items).NotTo(ContainElement(And(HaveField("Reason", "FailedBinding"), HaveField("Message", HavePrefix("member ")))), "of the time until Xylem points the volume at the claim")
 	pv := d.now(ctx)
 	Expect(pv.UID).To(Equal(d.uid))
 	Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
