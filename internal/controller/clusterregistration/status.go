@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -85,14 +86,19 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if err := r.Client.Status().Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
 		return fmt.Errorf("write the status of registration %s: %w", cr.Name, err)
 	}
+	r.announceAll(before, cr, orphans.Found)
+	return nil
+}
+
+// announceAll emits events for what has changed in the status.
+func (r *Reconciler) announceAll(before, cr *v1alpha1.ClusterRegistration, orphans []account.Orphan) {
 	r.announce(before, cr)
-	r.announceOrphans(before, cr, orphans.Found)
+	r.announceOrphans(before, cr, orphans)
 	r.announceSnapshots(before, cr)
 	r.announceStuck(before, cr)
 	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)
 	r.announceNamespaces(before, cr)
-	return nil
 }
 
 // messageLimit is the maximum size of a condition's message in bytes. The API server rejects

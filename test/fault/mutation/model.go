@@ -6,7 +6,7 @@ import "slices"
 // can show.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
-	return slices.Concat(modelled(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
+	return slices.Concat(modelled(), ofOtherChecks(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
 }
 
 // dropsSource creates leaf claims without the data source of their roots.
@@ -105,6 +105,13 @@ func modelled() []Mutation {
 			},
 			Caught: []string{"I2"},
 		},
+	}
+}
+
+// ofOtherChecks returns the defects that the checks of more names, restores, wake-ups and
+// confluence find.
+func ofOtherChecks() []Mutation {
+	return []Mutation{
 		{
 			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored once its member is restored from before the stamp",
 			Edits: []Edit{

@@ -14,7 +14,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, m := range slices.Concat(All(), modelled(), ofClones(), ofSnapshotModel()) {
+	for _, m := range slices.Concat(All(), modelled(), ofOtherChecks(), ofClones(), ofSnapshotModel()) {
 		if names[m.Name] || m.Class == "" || len(m.Caught) == 0 {
 			t.Errorf("mutation %q: named twice, or lacks its class or who is to catch it", m.Name)
 		}

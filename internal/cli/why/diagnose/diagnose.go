@@ -190,19 +190,24 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	case c.Type == string(v1alpha1.PodPushed) && isFalse:
 		w.add(n, stagePush, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodScheduled) && isFalse:
-		at, reason := stageScheduler, c.Reason
-		switch {
-		case n.Cluster != "":
-			at = stageLeafPod
-		case wording.RejectedBinding(c.Message, v1alpha1.NamespacePolicy):
-			at, reason = stagePlace, v1alpha1.ReasonNamespaceNotAdmitted
-		}
-		w.add(n, at, reason, c.Message, c.Since)
+		w.unscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:
 		w.add(n, stageMember, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.DisruptionTarget):
 		w.add(n, stageContainer, c.Reason, c.Message, c.Since)
 	}
+}
+
+// unscheduled adds why a scheduler has not bound a Pod.
+func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
+	at, reason := stageScheduler, c.Reason
+	switch {
+	case n.Cluster != "":
+		at = stageLeafPod
+	case wording.RejectedBinding(c.Message, v1alpha1.NamespacePolicy):
+		at, reason = stagePlace, v1alpha1.ReasonNamespaceNotAdmitted
+	}
+	w.add(n, at, reason, c.Message, c.Since)
 }
 
 // memberStage returns the stage of a registration's condition. Conditions that block deletions
