@@ -35,9 +35,9 @@ const (
 	// nameLimit is the maximum length of an object's name.
 	nameLimit = 253
 
-	// reasonFailedBinding is a reason of the PV controller's
+	// failedBinding is a reason of the PV controller's
 	// (k8s.io/kubernetes/pkg/controller/volume/events).
-	reasonFailedBinding = "FailedBinding"
+	failedBinding = "FailedBinding"
 )
 
 // occurrence is how often an event occurred, and when it first and last occurred.
@@ -115,7 +115,7 @@ func judge(o observed) relevance {
 // until Xylem has pointed the leaf PV at the claim.
 func (o observed) mayBind() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
-	return ok && o.event.Reason == reasonFailedBinding && claim.Spec.VolumeName != ""
+	return ok && o.event.Reason == failedBinding && claim.Spec.VolumeName != ""
 }
 
 // bindsNow reports whether that claim is bound: the event is not true any more.

@@ -59,7 +59,7 @@ func chosen(phase corev1.PersistentVolumeClaimPhase, change ...func(*observed)) 
 	o := ofClaim(func(root *corev1.PersistentVolumeClaim) {
 		root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
 	})
-	o.event.Reason = reasonFailedBinding
+	o.event.Reason = failedBinding
 	if leaf, ok := o.leaf.(*corev1.PersistentVolumeClaim); ok {
 		leaf.Spec.VolumeName, leaf.Status.Phase = "pv-7", phase
 	}
