@@ -22,7 +22,7 @@ PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/am
 # How long each fuzz target runs, and the limits of the test runs.
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
-INTEGRATION_TIMEOUT ?= 40m
+INTEGRATION_TIMEOUT ?= 60m
 INTEGRATION_PACKAGES ?= 2
 # Where the end-to-end stories run: kind, or controlplane; and for how long at most.
 E2E_PROVIDER ?= kind
