@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -372,6 +373,32 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 			return // both are gone
 		}
 	}
+}
+
+// What an event enqueues may depend on other objects of the host, also while a Link begins, which
+// waits for the event. The router must not wait for itself then.
+func TestRequestsReadObjectsWhileALinkBegins(t *testing.T) {
+	r := routed(t, &reads{})
+	begun := make(chan struct{})
+	read := func(context.Context, client.Object) []reconcile.Request {
+		go func() {
+			defer close(begun)
+			r.subscribe(two.keys(), reflect.TypeFor[*corev1.Pod](), &sink{ctx: t.Context()})
+		}()
+		for r.mu.TryRLock() { // until the subscription waits
+			r.mu.RUnlock()
+			runtime.Gosched()
+		}
+		if err := r.Each(one, &corev1.Pod{}, metav1.NamespaceAll, func(client.Object) {}); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	r.subscribe(one.keys(), reflect.TypeFor[*corev1.Pod](), &sink{ctx: t.Context(), requests: read, queue: queue})
+	r.deliver(nil, pod("a", one.NodeName, ""))
+	<-begun
 }
 
 func TestSourceErrors(t *testing.T) {

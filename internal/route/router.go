@@ -45,10 +45,14 @@ func optional() []client.Object {
 type Router struct {
 	cache cache.Cache
 
-	mu sync.RWMutex
-	// objects has the cached objects of each kind, indexed by owner and not copied.
-	objects map[reflect.Type]toolscache.Indexer
-	sinks   map[reflect.Type]map[key]map[*sink]struct{}
+	// objects has the cached objects of each kind, indexed by owner and not copied. It has a lock
+	// of its own: the requests of an event read it while the event is delivered under mu, and a
+	// read lock that waits behind a subscription must not be taken twice.
+	objectsMu sync.RWMutex
+	objects   map[reflect.Type]toolscache.Indexer
+
+	mu    sync.RWMutex
+	sinks map[reflect.Type]map[key]map[*sink]struct{}
 }
 
 type sink struct {
@@ -106,8 +110,8 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 }
 
 func (r *Router) has(object client.Object, objects toolscache.Indexer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.objectsMu.Lock()
+	defer r.objectsMu.Unlock()
 	r.objects[reflect.TypeOf(object)] = objects
 }
 
@@ -227,9 +231,9 @@ func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
 // Each visits the objects of a host kind that concern a member, in one namespace, or in all if
 // it is empty. Do not modify them: they belong to the cache.
 func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
-	r.mu.RLock()
+	r.objectsMu.RLock()
 	objects := r.objects[reflect.TypeOf(object)]
-	r.mu.RUnlock()
+	r.objectsMu.RUnlock()
 	if objects == nil {
 		if slices.ContainsFunc(optional(), func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(object) }) {
 			return nil // the host does not serve it
