@@ -217,7 +217,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		other := filepath.Join(GinkgoT().TempDir(), "other.tar.gz")
 		_, complaints, code = plugin(ctx, here, "support-bundle", "--file", other, "--server=https://"+address)
 		Expect(code).To(Equal(1))
-		Expect(complaints).To(ContainSubstring("does not answer"))
+		Expect(complaints).To(ContainSubstring("the host at https://" + address + " is unreachable"))
 		Expect(other).NotTo(BeAnExistingFile())
 	}, SpecTimeout(storyTime))
 })

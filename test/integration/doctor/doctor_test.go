@@ -355,12 +355,12 @@ var _ = Describe("kubectl xylem doctor", func() {
 	It("exits with 2 if the host does not answer, or nothing of it may be read", func(ctx SpecContext) {
 		_, complaints, code := plugin(ctx, here, "doctor", "--as=nobody")
 		Expect(code).To(Equal(2))
-		Expect(complaints).To(ContainSubstring("lacks a right"))
+		Expect(complaints).To(ContainSubstring("lack a permission in the host"))
 		address, err := harness.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		_, complaints, code = plugin(ctx, here, "doctor", "--server=https://"+address)
 		Expect(code).To(Equal(2))
-		Expect(complaints).To(ContainSubstring("the host does not answer"))
+		Expect(complaints).To(ContainSubstring("the host at https://" + address + " is unreachable"))
 	}, SpecTimeout(storyTime))
 })
 
