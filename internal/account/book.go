@@ -124,7 +124,9 @@ func (b *Book) Looking(registration string) {
 // Found records a complete account of a member. A new orphan, or a volume that was deleted
 // since the account began, triggers another account.
 func (b *Book) Found(registration string, found []Orphan) {
-	b.change(registration, func(o *Orphans) { *o = Orphans{Known: true, Found: found} })
+	if b.change(b.orphans, registration, complete(found)) {
+		b.found.Wake(registration)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.candidatesOf(registration)
@@ -137,26 +139,34 @@ func (b *Book) Found(registration string, found []Orphan) {
 // Unknown records that an account of a member failed. It keeps the first cause and time,
 // because later causes differ only in their text, and the orphans that were found last.
 func (b *Book) Unknown(registration, why string, now time.Time) {
-	b.change(registration, func(o *Orphans) {
+	b.change(b.orphans, registration, failed(why, now))
+}
+
+func complete(found []Orphan) func(*Orphans) {
+	return func(o *Orphans) { *o = Orphans{Known: true, Found: found} }
+}
+
+func failed(why string, now time.Time) func(*Orphans) {
+	return func(o *Orphans) {
 		if o.Err == "" {
 			o.Err, o.Since = why, now
 		}
-	})
+	}
 }
 
-func (b *Book) change(registration string, change func(*Orphans)) {
+// change changes what one of the book's maps has of a member, and reports whether others were
+// found.
+func (b *Book) change(of map[string]Orphans, registration string, change func(*Orphans)) bool {
 	b.mu.Lock()
-	before := b.orphans[registration]
+	before := of[registration]
 	after := before
 	change(&after)
-	b.orphans[registration] = after
+	of[registration] = after
 	b.mu.Unlock()
 	if !reflect.DeepEqual(before, after) {
 		b.wake(registration)
 	}
-	if !slices.Equal(before.Found, after.Found) {
-		b.found.Wake(registration)
-	}
+	return !slices.Equal(before.Found, after.Found)
 }
 
 // Snapshots returns a member's snapshots without a content in the host, as last known.
@@ -170,28 +180,12 @@ func (b *Book) Snapshots(registration string) Orphans {
 
 // FoundSnapshots records a complete account of a member's snapshots.
 func (b *Book) FoundSnapshots(registration string, found []Orphan) {
-	b.changeSnapshots(registration, func(o *Orphans) { *o = Orphans{Known: true, Found: found} })
+	b.change(b.snapshots, registration, complete(found))
 }
 
 // UnknownSnapshots records that a member's snapshots could not be accounted for, as Unknown does.
 func (b *Book) UnknownSnapshots(registration, why string, now time.Time) {
-	b.changeSnapshots(registration, func(o *Orphans) {
-		if o.Err == "" {
-			o.Err, o.Since = why, now
-		}
-	})
-}
-
-func (b *Book) changeSnapshots(registration string, change func(*Orphans)) {
-	b.mu.Lock()
-	before := b.snapshots[registration]
-	after := before
-	change(&after)
-	b.snapshots[registration] = after
-	b.mu.Unlock()
-	if !reflect.DeepEqual(before, after) {
-		b.wake(registration)
-	}
+	b.change(b.snapshots, registration, failed(why, now))
 }
 
 // RequestAccount requests another account of a member soon, because an object may have no root.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -121,15 +120,9 @@ func some(left map[string]contents) string {
 	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
 		return cmp.Or(cmp.Compare(left[b].claims, left[a].claims), cmp.Compare(left[b].pods, left[a].pods), cmp.Compare(a, b))
 	})
-	parts := make([]string, 0, named+1)
-	for i, name := range names {
-		if i == named {
-			parts = append(parts, fmt.Sprintf("and %d more", len(names)-named))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].claims, "claim"), text.Count(left[name].pods, "Pod")))
-	}
-	return strings.Join(parts, ", ")
+	return first(names, fmt.Sprintf("and %d more", len(names)-named), func(name string) string {
+		return fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].claims, "claim"), text.Count(left[name].pods, "Pod"))
+	})
 }
 
 // announceNamespaces emits an event on the registration when its rules leave something in the

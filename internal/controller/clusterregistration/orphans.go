@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// named is the maximum number of orphans that a condition's message names.
+// named is the maximum number of orphans, or namespaces, that a condition's message names.
 const named = 3
 
 // listed returns the orphans for the status. Known orphans come first and keep their time.
@@ -48,15 +48,9 @@ func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
-	names := make([]string, 0, named+1)
-	for i, o := range status.Orphans {
-		if i == named {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339)))
-	}
-	some := strings.Join(names, ", ")
+	some := first(status.Orphans, "…", func(o v1alpha1.OrphanedVolume) string {
+		return fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339))
+	})
 	switch {
 	case !orphans.Known && orphans.Err == "":
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
@@ -72,6 +66,18 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Message += fmt.Sprintf(". At the last comparison, %d had neither a claim nor a volume in the host: %s", status.Volumes.Orphaned, some)
 	}
 	return condition
+}
+
+// first describes the first items of a list; others stand for the rest.
+func first[T any](list []T, others string, describe func(T) string) string {
+	texts := make([]string, 0, named+1)
+	for _, o := range list[:min(len(list), named)] {
+		texts = append(texts, describe(o))
+	}
+	if len(list) > named {
+		texts = append(texts, others)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // progressing returns the DeletionsProgressing condition.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -69,15 +68,9 @@ func listedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot,
 func snapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "the host has a VolumeSnapshotContent for every snapshot in the member"}
-	names := make([]string, 0, named+1)
-	for i, o := range status.OrphanedSnapshots {
-		if i == named {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339)))
-	}
-	some := strings.Join(names, ", ")
+	some := first(status.OrphanedSnapshots, "…", func(o v1alpha1.OrphanedSnapshot) string {
+		return fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339))
+	})
 	switch {
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
