@@ -11,7 +11,6 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // story runs in its own namespace of the host.
@@ -143,13 +143,7 @@ func read[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
-	obj := P(new(T))
-	key := client.ObjectKey{Namespace: s.namespace, Name: name}
-	switch any(obj).(type) {
-	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *v1alpha1.ClusterRegistration:
-		key.Namespace = ""
-	}
-	return obj, c.API.Get(ctx, key, obj)
+	return suite.Read[T, P](ctx, c, s.namespace, name)
 }
 
 // until polls an object until it matches, and returns it.
@@ -158,13 +152,7 @@ func until[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher) P {
 	GinkgoHelper()
-	var last P
-	Eventually(ctx, func(ctx context.Context) (P, error) {
-		var err error
-		last, err = read[T, P](ctx, s, c, name)
-		return last, err
-	}).Should(match)
-	return last
+	return suite.Until[T, P](ctx, c, s.namespace, name, match)
 }
 
 // gone waits until an object no longer exists.
@@ -173,10 +161,7 @@ func gone[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) bool {
-		_, err := read[T, P](ctx, s, c, name)
-		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
+	suite.Gone[T, P](ctx, c, s.namespace, name)
 }
 
 // connected matches a registration by its Connected condition.

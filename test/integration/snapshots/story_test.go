@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // story runs in its own namespace of the host.
@@ -115,13 +115,7 @@ func read[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
-	obj := P(new(T))
-	key := client.ObjectKey{Namespace: s.namespace, Name: name}
-	switch any(obj).(type) {
-	case *corev1.PersistentVolume, *v1alpha1.ClusterRegistration, *snapshotv1.VolumeSnapshotContent:
-		key.Namespace = ""
-	}
-	return obj, c.API.Get(ctx, key, obj)
+	return suite.Read[T, P](ctx, c, s.namespace, name)
 }
 
 // until polls an object until it matches, and returns it.
@@ -130,13 +124,7 @@ func until[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher) P {
 	GinkgoHelper()
-	var last P
-	Eventually(ctx, func(ctx context.Context) (P, error) {
-		var err error
-		last, err = read[T, P](ctx, s, c, name)
-		return last, err
-	}).Should(match)
-	return last
+	return suite.Until[T, P](ctx, c, s.namespace, name, match)
 }
 
 // gone waits until an object no longer exists.
@@ -145,10 +133,7 @@ func gone[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) bool {
-		_, err := read[T, P](ctx, s, c, name)
-		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
+	suite.Gone[T, P](ctx, c, s.namespace, name)
 }
 
 // patch applies a merge patch as an admin.

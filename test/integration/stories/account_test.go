@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // account counts Xylem's requests in each cluster from its creation on.
@@ -156,7 +157,7 @@ var _ = Describe("Xylem", Serial, func() {
 			{"leaf", member, &corev1.Namespace{}, s.namespace},
 			{"leaf", member, &corev1.ConfigMap{}, s.copies(ctx).Name("settings")},
 		} {
-			Expect(seen.in.API.Get(ctx, s.key(seen.obj, seen.name), seen.obj)).To(Succeed())
+			Expect(suite.Get(ctx, seen.in, s.namespace, seen.name, seen.obj)).To(Succeed())
 			kind := fmt.Sprintf("%s %T", seen.side, seen.obj)
 			kind = strings.NewReplacer("*v1.", "", "*v1alpha1.", "").Replace(kind)
 			Expect(strangers(kind, seen.obj)).To(BeEmpty(), kind)

@@ -13,8 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // story runs in a namespace of the host, and has its objects in the members.
@@ -223,16 +222,7 @@ func read[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
-	obj := P(new(T))
-	return obj, c.API.Get(ctx, s.key(obj, name), obj)
-}
-
-func (s *story) key(obj client.Object, name string) client.ObjectKey {
-	switch obj.(type) {
-	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *storagev1.StorageClass, *storagev1.VolumeAttributesClass, *v1alpha1.ClusterRegistration:
-		return client.ObjectKey{Name: name}
-	}
-	return client.ObjectKey{Namespace: s.namespace, Name: name}
+	return suite.Read[T, P](ctx, c, s.namespace, name)
 }
 
 // until polls an object until it matches, and returns it.
@@ -241,13 +231,7 @@ func until[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher, explain ...any) P {
 	GinkgoHelper()
-	var last P
-	Eventually(ctx, func(ctx context.Context) (P, error) {
-		var err error
-		last, err = read[T, P](ctx, s, c, name)
-		return last, err
-	}).Should(match, explain...)
-	return last
+	return suite.Until[T, P](ctx, c, s.namespace, name, match, explain...)
 }
 
 // gone waits until an object no longer exists.
@@ -256,13 +240,7 @@ func gone[T any, P interface {
 	client.Object
 }](ctx context.Context, s *story, c *harness.Cluster, name string) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) string {
-		obj, err := read[T, P](ctx, s, c, name)
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		return fmt.Sprintf("%T %s in %s: %v %v", obj, name, c.Name(), err, obj)
-	}).Should(BeEmpty())
+	suite.Gone[T, P](ctx, c, s.namespace, name)
 }
 
 func phase(p any) gomegatypes.GomegaMatcher { return HaveField("Status.Phase", Equal(p)) }
