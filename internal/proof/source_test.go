@@ -86,15 +86,21 @@ func TestSourceHere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sourceScene()
 			tc.change(&s)
-			p := prover(nil)
 			hosts, leaves := clusterOf(s.golden, s.host), clusterOf(s.leaf, s.disk)
 			hosts.fails, leaves.fails = tc.host, tc.leaf
-			p.HostLive, p.Live = hosts, leaves
-			uid, proven, err := p.SourceHere(t.Context(), s.root)
-			if proven != tc.proven || !errors.Is(err, tc.err) || proven && uid != "golden-uid" {
-				t.Errorf("proven %t for %q, error %v", proven, uid, err)
-			}
+			verifySource(t, s.root, hosts, leaves, tc.proven, tc.err)
 		})
+	}
+}
+
+// verifySource runs SourceHere for a claim whose data source has UID golden-uid.
+func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leaves *cluster, want bool, wantErr error) {
+	t.Helper()
+	p := prover(nil)
+	p.HostLive, p.Live = hosts, leaves
+	uid, proven, err := p.SourceHere(t.Context(), root)
+	if proven != want || !errors.Is(err, wantErr) || proven && uid != "golden-uid" {
+		t.Errorf("proven %t for %q, error %v", proven, uid, err)
 	}
 }
 

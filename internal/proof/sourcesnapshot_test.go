@@ -91,14 +91,9 @@ func TestSnapshotHere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := restored()
 			tc.change(&s)
-			p := prover(nil)
 			hosts, leaves := clusterOf(s.golden, s.content), clusterOf(s.leaf, s.leafHeld)
 			hosts.fails, leaves.fails = tc.host, tc.leaf
-			p.HostLive, p.Live = hosts, leaves
-			uid, proven, err := p.SourceHere(t.Context(), s.root)
-			if proven != tc.proven || !errors.Is(err, tc.err) || proven && uid != "golden-uid" {
-				t.Errorf("proven %t for %q, error %v", proven, uid, err)
-			}
+			verifySource(t, s.root, hosts, leaves, tc.proven, tc.err)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/fault/proxy"
 	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -49,26 +48,13 @@ func left() []Scenario {
 			Restore: do((*World).registerAgain),
 		},
 		{
-			Name: "snapshot-unregister-force", About: "the member of a snapshot cannot be reached, and is let go of by force: the host remembers where the snapshot is",
+			Name: "snapshot-unregister-force", About: "the unreachable member of a snapshot is deregistered by force: the host keeps the record of where the snapshot is",
 			Setup: do((*World).snapshotInTwo),
-			Act: func(ctx context.Context, w *World) error {
-				if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {
-					return err
-				}
-				if err := patch(ctx, w.Host, registration(), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`); err != nil {
-					return err
-				}
-				return w.unregister(ctx)
-			},
+			Act:   do((*World).unregisterByForce),
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.unregistered(ctx), w.letGo(ctx), w.goneFrom(ctx, rig.Two), w.contentFailed(ctx), w.snapshots(1))
 			},
-			Restore: func(ctx context.Context, w *World) error {
-				if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
-					return err
-				}
-				return w.registerAgain(ctx)
-			},
+			Restore: do((*World).reachAgain),
 		},
 	}
 }
@@ -108,7 +94,7 @@ func givenUp() []Scenario {
 				if err := w.take(ctx, rig.SnapshotDelete); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "what the user is told", w.snapshotFailed); err != nil {
+				if err := harness.Await(ctx, "the message to the user", w.snapshotFailed); err != nil {
 					return err
 				}
 				return w.deleteSnapshot(ctx)

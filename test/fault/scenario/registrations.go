@@ -59,24 +59,11 @@ func registrations() []Scenario {
 		{
 			Name: "unregister-force", About: "an unreachable member is deregistered by force",
 			Setup: do((*World).unusedInTwo),
-			Act: func(ctx context.Context, w *World) error {
-				if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {
-					return err
-				}
-				if err := patch(ctx, w.Host, registration(), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`); err != nil {
-					return err
-				}
-				return w.unregister(ctx)
-			},
+			Act:   do((*World).unregisterByForce),
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.unregistered(ctx), w.letGo(ctx), w.disks(rig.Two, data, 1))
 			},
-			Restore: func(ctx context.Context, w *World) error {
-				if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
-					return err
-				}
-				return w.registerAgain(ctx)
-			},
+			Restore: do((*World).reachAgain),
 		},
 	}
 }
@@ -187,4 +174,23 @@ func held(pv *corev1.PersistentVolume) error {
 		return fmt.Errorf("volume %s lacks our finalizer", pv.Name)
 	}
 	return nil
+}
+
+// unregisterByForce deregisters the second member while it cannot be reached.
+func (w *World) unregisterByForce(ctx context.Context) error {
+	if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {
+		return err
+	}
+	if err := patch(ctx, w.Host, registration(), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`); err != nil {
+		return err
+	}
+	return w.unregister(ctx)
+}
+
+// reachAgain registers that member again, which can be reached.
+func (w *World) reachAgain(ctx context.Context) error {
+	if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
+		return err
+	}
+	return w.registerAgain(ctx)
 }
