@@ -35,8 +35,8 @@ const (
 	driverName = "bench.invalid"
 	// stall is how long a wait may make no progress.
 	stall = 2 * time.Minute
-	// look is the interval at which a wait checks its condition, and tell that at which it prints
-	// progress.
+	// look is the interval at which a wait checks its condition, and tell the interval at which it
+	// prints progress.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
 	// sharedSpace is the namespace of all claims and Pods that Xylem pushes.

@@ -184,7 +184,7 @@ func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
 	}
 	if _, name, uid, ours := hostpv.LeafOf(pv); ours && hostpv.Imported(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
 		leaf := m.leafNamed(w, name)
-		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // a claim that is bound to one that is gone is told
+		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // a missing one is reported on the claim that is bound to it
 			return []string{"a host PV is recorded for a volume that has no stamp"}
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	memberTotal = 2 * time.Minute
 )
 
-// readme explains the archive to whoever opens it.
+// readme explains the archive to its reader.
 const readme = `A support bundle of Xylem, written by kubectl xylem support-bundle.
 
 doctor.txt, doctor.json   what kubectl xylem doctor found

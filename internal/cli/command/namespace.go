@@ -29,8 +29,8 @@ const (
 	LabelNameValue = "xylem"
 )
 
-// Xylems reports whether an object with a name that Xylem uses belongs to Xylem, whoever
-// created it. Pure.
+// Xylems reports whether an object with a name that Xylem uses belongs to Xylem. It does
+// not matter who created the object. Pure.
 func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
 
 // few is how many objects of each kind are listed to see that a namespace is not empty.

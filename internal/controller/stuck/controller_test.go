@@ -41,7 +41,7 @@ func TestFewAreToldAtATime(t *testing.T) {
 		return first, second
 	}
 	if first, _ := look(); first != reportsAtOnce {
-		t.Errorf("%d are told at first, want %d", first, reportsAtOnce)
+		t.Errorf("%d are reported at first, want %d", first, reportsAtOnce)
 	}
 	for i := range reportsAtOnce {
 		late[i].Cause = because(account.CauseUnknown, "second")

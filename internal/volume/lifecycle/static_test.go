@@ -206,7 +206,7 @@ func TestImports(t *testing.T) {
 			}
 			s.Root = rootOfImport("asks")
 			if p := Next(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
-				t.Errorf("the claim that is bound to it is told %+v", p)
+				t.Errorf("the plan for the claim that is bound to it is %+v", p)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func accidents() []Scenario {
 				if err := w.pair(ctx, rig.ClassDelete); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "what the user is told", w.refused); err != nil {
+				if err := harness.Await(ctx, "the message to the user", w.refused); err != nil {
 					return err
 				}
 				return w.deletePair(ctx)

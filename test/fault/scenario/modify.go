@@ -44,7 +44,7 @@ func modified() []Scenario {
 				if err := w.modify(ctx, rig.AttributesSilver); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "what the user is told", w.infeasible); err != nil {
+				if err := harness.Await(ctx, "the message to the user", w.infeasible); err != nil {
 					return err
 				}
 				return errors.Join(w.provision(ctx), w.modify(ctx, rig.AttributesGold))
