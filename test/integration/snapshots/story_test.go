@@ -110,14 +110,6 @@ func fails(parts ...string) gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(Not(BeNil()), HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(And(matchers...)))))))
 }
 
-// read reads an object of the story's namespace, or a cluster-scoped object.
-func read[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
-	return suite.Read[T, P](ctx, c, s.namespace, name)
-}
-
 // until polls an object until it matches, and returns it.
 func until[T any, P interface {
 	*T
