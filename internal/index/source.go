@@ -52,9 +52,18 @@ func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.
 		if s.Snapshot, err = Find[snapshotv1.VolumeSnapshot](ctx, r, key); err != nil || s.Snapshot == nil {
 			return s, err
 		}
-		s.Content, err = Find[snapshotv1.VolumeSnapshotContent](ctx, r, Named(snapshot.ContentName(s.Snapshot.UID)))
+		s.Content, err = Find[snapshotv1.VolumeSnapshotContent](ctx, r, Named(contentOf(s.Snapshot)))
 	}
 	return s, err
+}
+
+// contentOf returns the name of a VolumeSnapshot's content. An imported one has a name that an
+// admin chose.
+func contentOf(of *snapshotv1.VolumeSnapshot) string {
+	if of.Status != nil && of.Status.BoundVolumeSnapshotContentName != nil {
+		return *of.Status.BoundVolumeSnapshotContentName
+	}
+	return snapshot.ContentName(of.UID)
 }
 
 // RestoresOf returns the claims that may still be created from the VolumeSnapshot with this name.
