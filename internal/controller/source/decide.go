@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -100,7 +101,10 @@ func (o observed) populated() decision {
 			able = append(able, *m)
 		}
 	}
-	if chosen == nil || len(able) == 0 || o.suits(*chosen) {
+	// The PV controller records the provisioner once a node is selected. Before that, nobody but
+	// the scheduler may select one.
+	requested := o.claim.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName
+	if !requested || chosen == nil || len(able) == 0 || o.suits(*chosen) {
 		return decision{}
 	}
 	slices.SortFunc(able, func(a, b index.Member) int {

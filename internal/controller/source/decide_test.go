@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -69,6 +70,11 @@ func annotated(pairs ...string) func(*observed) {
 
 func selected(node string) func(*observed) { return annotated(route.AnnSelectedNode, node) }
 
+// requested is the PV controller's record of the provisioner.
+func requested(o *observed) {
+	annotated(volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName)(o)
+}
+
 func steered(node string) func(*observed) {
 	return annotated(route.AnnSelectedNode, node, v1alpha1.AnnotationSteeredTo, node, v1alpha1.AnnotationSource, "id-b/golden-uid")
 }
@@ -122,10 +128,11 @@ func TestDecide(t *testing.T) {
 		"a promise that goes with its last Pod: never": {seen(promises, func(o *observed) { o.class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused }), decision{}},
 
 		"a populator's, nobody chose yet":         {seen(ofImage), decision{}},
-		"a populator's, a member that has it":     {seen(ofImage, selected("node-c")), decision{}},
-		"a populator's, a member that has it not": {seen(ofImage, selected("node-a")), decision{write: true, node: "node-c"}},
-		"a populator's, no member has it":         {seen(ofImage, selected("node-a"), without("c")), decision{}},
-		"a populator's, a node of the host":       {seen(ofImage, selected("worker-1")), decision{}},
+		"a populator's, a member that has it":     {seen(ofImage, selected("node-c"), requested), decision{}},
+		"a populator's, a member that has it not": {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
+		"the same, before the PV controller":      {seen(ofImage, selected("node-a")), decision{}},
+		"a populator's, no member has it":         {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
+		"a populator's, a node of the host":       {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
