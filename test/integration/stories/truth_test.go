@@ -84,7 +84,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 	It("for a data source that is not supported reports it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "last"}
+			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "last"}
 		})
 		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
