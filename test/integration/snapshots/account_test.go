@@ -81,15 +81,21 @@ var _ = Describe("The cost", Serial, func() {
 
 	It("of a restore is not more than budgeted, in requests", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.golden(ctx, deletes)
-		name := func(i int) string { return fmt.Sprintf("copy-%d", i) }
+		s.data(ctx, "data", nodeTwo)
+		s.write(two, "data", s.goldenData())
+		// Each has a snapshot of its own. The member's provisioner writes to the snapshot that it
+		// restores: restores of one snapshot at a time conflict there, and each conflict is an event.
+		name, golden := func(i int) string { return fmt.Sprintf("copy-%d", i) }, func(i int) string { return fmt.Sprintf("golden-%d", i) }
+		for i := range budgeted {
+			s.ready(ctx, golden(i), "data", deletes)
+		}
 		s.spend(ctx, "a restore and its Pod, from apply to Running", two, harness.Budget{
 			"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
 			"host get persistentvolumeclaims": 1, "host get pods": 1, "host list volumesnapshots": 1, "host list volumesnapshotcontents": 1,
 			"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
 			"member list volumesnapshots": 1, "member list volumesnapshotcontents": 1,
 		}, func(i int) {
-			s.restore(ctx, name(i), "golden")
+			s.restore(ctx, name(i), golden(i))
 			s.uses(ctx, name(i), nodeTwo, name(i))
 		}, func(i int) {
 			s.running(ctx, name(i), nodeTwo)
