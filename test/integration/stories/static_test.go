@@ -141,15 +141,19 @@ func named(volume string) claimOption {
 }
 
 var _ = Describe("An existing volume of a member", func() {
-	DescribeTable("can be used like a static volume of one cluster", func(ctx SpecContext, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
+	DescribeTable("can be used like a static volume of one cluster", func(ctx SpecContext, class string, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
+		patch(ctx, d.member, d.now(ctx), fmt.Sprintf(`{"spec":{"storageClassName":%q}}`, class))
 		d.consent(ctx)
 		name := s.namespace + "-static"
-		d.asks(ctx, name, func(pv *corev1.PersistentVolume) { change(s, pv) })
+		d.asks(ctx, name, func(pv *corev1.PersistentVolume) {
+			pv.Spec.StorageClassName = class
+			change(s, pv)
+		})
 		s.taken(ctx, d, name)
 		notedOn(ctx, "PersistentVolume", name, "VolumeAdopted", d.name, one)
-		s.claim(ctx, "data", append([]claimOption{ofClass(classRetained)}, options(name)...)...)
+		s.claim(ctx, "data", append([]claimOption{ofClass(class)}, options(name)...)...)
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
@@ -160,20 +164,22 @@ var _ = Describe("An existing volume of a member", func() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, d.member, "data")
 		until[corev1.PersistentVolume](ctx, s, d.member, d.name, phase(corev1.VolumeReleased))
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
-		s.claim(ctx, "again", ofClass(classRetained), named(name))
+		s.claim(ctx, "again", ofClass(class), named(name))
 		s.pod(ctx, "again", using("again"))
 		s.uses(ctx, d, "again", "again", name)
 	},
-		Entry("by its name", SpecTimeout(2*storyTime), func(name string) []claimOption { return []claimOption{named(name)} }, func(*story, *corev1.PersistentVolume) {}),
-		Entry("by its claimRef", SpecTimeout(2*storyTime), func(string) []claimOption { return nil }, func(s *story, pv *corev1.PersistentVolume) {
+		Entry("by its name", SpecTimeout(2*storyTime), classRetained, func(name string) []claimOption { return []claimOption{named(name)} }, func(*story, *corev1.PersistentVolume) {}),
+		Entry("by its claimRef", SpecTimeout(2*storyTime), classRetained, func(string) []claimOption { return nil }, func(s *story, pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: "data"}
 		}),
-		Entry("by a selector", SpecTimeout(2*storyTime), func(name string) []claimOption {
+		Entry("by a selector", SpecTimeout(2*storyTime), classRetained, func(name string) []claimOption {
 			return []claimOption{func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": name}}
 			}}
 		}, func(_ *story, pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": pv.Name} }),
-		Entry("by its class, with no class of that name in the host", SpecTimeout(2*storyTime), func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
+		// A class with no StorageClass cannot be provisioned, in the host or in another member, so
+		// the volume is the only one that the claim can get.
+		Entry("by its class, which has no StorageClass anywhere", SpecTimeout(2*storyTime), "static-only", func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
 	)
 
 	It("is not adopted without the consent of the member's admin, and the user sees how to get it (I4, I8)", func(ctx SpecContext) {
@@ -340,7 +346,7 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("the member alone", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, false),
 	)
 
-	It("is adopted although the manager is killed after each of its writes (I6)", Serial, func(ctx SpecContext) {
+	It("is adopted although the manager is killed after each of its writes (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -359,7 +365,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted again after the host was restored to before the adoption (I2)", Serial, func(ctx SpecContext) {
+	It("is adopted again after the host was restored to before the adoption (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		d.consent(ctx)
