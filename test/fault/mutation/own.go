@@ -78,5 +78,5 @@ func own() []Mutation {
 
 // All returns all mutations.
 func All() []Mutation {
-	return slices.Concat(kosmos(), others(), own(), reviewed(), ofSnapshots(), ofAttributes())
+	return slices.Concat(kosmos(), others(), own(), reviewed(), ofSnapshots(), ofAttributes(), ofAttachments())
 }

@@ -41,12 +41,13 @@ func ofSnapshotModel() []Mutation {
 	}
 }
 
-// Files of snapshots that several mutations edit.
+// Files of snapshots and attachments that several mutations edit.
 const (
 	snapshotTable    = "internal/snapshot/lifecycle/table.go"
 	snapshotObserved = "internal/snapshot/observed.go"
 	mirrorContent    = "internal/mirror/snapshot/leaf.go"
 	proofSnapshot    = "internal/proof/snapshot.go"
+	leafAttachment   = "internal/controller/leafattachment/controller.go"
 )
 
 // ofSnapshots returns defects of snapshots.
@@ -127,6 +128,20 @@ func ofAttributes() []Mutation {
 			Name: "attributes-unnamed", Class: "the host shows the member's name of a VolumeAttributesClass, which quotas do not know",
 			Edits:    []Edit{{"internal/mirror/pvc/attributes.go", "	if host := attributesNotes(leaf)[member]; host != \"\" {\n		return", "	if host := attributesNotes(leaf)[member]; host == \"never\" {\n		return"}},
 			Scenario: "modify-first", Caught: []string{"I5", "I6"},
+		},
+	}
+}
+
+// ofAttachments returns defects of the condition Attached.
+func ofAttachments() []Mutation {
+	return []Mutation{
+		{
+			Name: "attached-for-ever", Class: "a volume that was detached while the manager was down is shown as attached: only events of attachments count",
+			Edits: []Edit{
+				{leafAttachment, "		return err == nil && (claim == nil || report.Attached(claim) == nil)", "		return err == nil || claim == nil || report.Attached(claim) == nil"},
+				{leafAttachment, "	if report.Attached(claim) == nil {\n		pv, err", "	if claim.Name != \"\" {\n		pv, err"},
+			},
+			Scenario: "detach", Fault: "kill-before@host/patch/persistentvolumeclaims.status/data#1", Caught: []string{"I6"},
 		},
 	}
 }

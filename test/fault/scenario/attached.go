@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// attached are volumes in use that their member attaches and detaches. The drivers of the rig attach
+// nothing, so the scenarios write the VolumeAttachment as kube-controller-manager and csi-attacher do.
+func attached() []Scenario {
+	return []Scenario{
+		{
+			Name: "attach", About: "the driver fails to attach a volume in use, and then attaches it",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.attach(ctx, storagev1.VolumeAttachmentStatus{AttachError: &storagev1.VolumeError{Message: "the cable is loose"}}); err != nil {
+					return err
+				}
+				if err := harness.Await(ctx, "the driver's error", func(ctx context.Context) error {
+					return w.showsAttachment(ctx, corev1.ConditionFalse, v1alpha1.ReasonAttachFailed)
+				}); err != nil {
+					return err
+				}
+				return w.attach(ctx, storagev1.VolumeAttachmentStatus{Attached: true})
+			},
+			Settled: do((*World).shownAttached),
+			Restore: do((*World).detach),
+		},
+		{
+			Name: "detach", About: "a volume in use is detached",
+			Setup: func(ctx context.Context, w *World) error {
+				if err := w.up(ctx, rig.ClassDelete); err != nil {
+					return err
+				}
+				if err := w.attach(ctx, storagev1.VolumeAttachmentStatus{Attached: true}); err != nil {
+					return err
+				}
+				return harness.Await(ctx, "the attachment", w.shownAttached)
+			},
+			Act: do((*World).detach),
+			Settled: func(ctx context.Context, w *World) error {
+				if err := w.showsAttachment(ctx, corev1.ConditionFalse, v1alpha1.ReasonDetached); err != nil {
+					return err
+				}
+				return w.upAndBound(ctx)
+			},
+			Restore: do((*World).detach),
+		},
+	}
+}
+
+func (w *World) attachment() *storagev1.VolumeAttachment {
+	a := &storagev1.VolumeAttachment{}
+	a.Name = w.Namespace
+	return a
+}
+
+// attach creates the VolumeAttachment of the claim's volume if there is none, and sets its status.
+func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentStatus) error {
+	member := w.Member(rig.One)
+	pod, err := get[corev1.Pod](ctx, w, member, app)
+	if err != nil {
+		return err
+	}
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, member, data)
+	if err != nil {
+		return err
+	}
+	pv, err := get[corev1.PersistentVolume](ctx, w, member, claim.Spec.VolumeName)
+	if err != nil {
+		return err
+	}
+	a := w.attachment()
+	err = member.API.Get(ctx, client.ObjectKeyFromObject(a), a)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the attachment: %w", err)
+	}
+	if err != nil {
+		a.Spec = storagev1.VolumeAttachmentSpec{
+			Attacher: pv.Spec.CSI.Driver, NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+		}
+		if err := member.API.Create(ctx, a); err != nil {
+			return fmt.Errorf("create the attachment: %w", err)
+		}
+	}
+	a.Status = status
+	if err := member.API.Status().Update(ctx, a); err != nil {
+		return fmt.Errorf("set the status of the attachment: %w", err)
+	}
+	return nil
+}
+
+// detach deletes the VolumeAttachment, if it is there.
+func (w *World) detach(ctx context.Context) error {
+	if err := w.Member(rig.One).API.Delete(ctx, w.attachment()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the attachment: %w", err)
+	}
+	return nil
+}
+
+// shownAttached: the claim reports that its volume is attached, and its Pod runs.
+func (w *World) shownAttached(ctx context.Context) error {
+	if err := w.showsAttachment(ctx, corev1.ConditionTrue, v1alpha1.ReasonAttached); err != nil {
+		return err
+	}
+	return w.upAndBound(ctx)
+}
+
+// showsAttachment: the user's claim has this condition Attached.
+func (w *World) showsAttachment(ctx context.Context, status corev1.ConditionStatus, reason string) error {
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
+	if err != nil {
+		return err
+	}
+	if c := report.Attached(claim); c == nil || c.Status != status || c.Reason != reason {
+		return fmt.Errorf("claim %s says of its attachment %+v, not %s", data, c, reason)
+	}
+	return nil
+}
