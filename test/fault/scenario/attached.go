@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -66,45 +67,46 @@ func (w *World) attachment() *storagev1.VolumeAttachment {
 
 // attach creates the VolumeAttachment of the claim's volume if there is none, and sets its status.
 func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentStatus) error {
-	member := w.Member(rig.One)
-	pod, err := get[corev1.Pod](ctx, w, member, app)
-	if err != nil {
-		return err
-	}
-	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, member, data)
-	if err != nil {
-		return err
-	}
-	pv, err := get[corev1.PersistentVolume](ctx, w, member, claim.Spec.VolumeName)
-	if err != nil {
-		return err
-	}
-	a := w.attachment()
-	err = member.API.Get(ctx, client.ObjectKeyFromObject(a), a)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the attachment: %w", err)
-	}
-	if err != nil {
-		a.Spec = storagev1.VolumeAttachmentSpec{
-			Attacher: pv.Spec.CSI.Driver, NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+	api, a := w.Member(rig.One).API, w.attachment()
+	err := api.Get(ctx, client.ObjectKeyFromObject(a), a)
+	if apierrors.IsNotFound(err) {
+		if a.Spec, err = w.attaches(ctx); err == nil {
+			err = api.Create(ctx, a)
 		}
-		if err := member.API.Create(ctx, a); err != nil {
-			return fmt.Errorf("create the attachment: %w", err)
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("read or create the attachment: %w", err)
 	}
 	a.Status = status
-	if err := member.API.Status().Update(ctx, a); err != nil {
+	if err := api.Status().Update(ctx, a); err != nil {
 		return fmt.Errorf("set the status of the attachment: %w", err)
 	}
 	return nil
 }
 
-// detach deletes the VolumeAttachment, if it is there.
-func (w *World) detach(ctx context.Context) error {
-	if err := w.Member(rig.One).API.Delete(ctx, w.attachment()); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete the attachment: %w", err)
+// attaches returns the spec of an attachment of the claim's volume to its Pod's node.
+func (w *World) attaches(ctx context.Context) (spec storagev1.VolumeAttachmentSpec, err error) {
+	member := w.Member(rig.One)
+	pod, err := get[corev1.Pod](ctx, w, member, app)
+	if err != nil {
+		return spec, err
 	}
-	return nil
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, member, data)
+	if err != nil {
+		return spec, err
+	}
+	pv, err := get[corev1.PersistentVolume](ctx, w, member, claim.Spec.VolumeName)
+	if err != nil {
+		return spec, err
+	}
+	return storagev1.VolumeAttachmentSpec{
+		Attacher: pv.Spec.CSI.Driver, NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+	}, nil
+}
+
+// detach deletes the VolumeAttachment, if it exists.
+func (w *World) detach(ctx context.Context) error {
+	return client.IgnoreNotFound(w.delete(ctx, w.Member(rig.One), w.attachment()))
 }
 
 // shownAttached: the claim reports that its volume is attached, and its Pod runs.
