@@ -215,6 +215,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 	It("is of unknown state once the member is deregistered, until it is registered again", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 		s.deletePod(ctx, "app")
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 		Expect(x.Deregister(ctx, attaching)).To(Succeed())
