@@ -169,6 +169,11 @@ const (
 	// placed it. To do: an admin can allow it with the annotation xylem.io/adopt on the
 	// registration. After a restore of the host, confirm the restore first.
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
+	// ReasonPlacementUnconfirmed: the claim is older than the last restore of the host, so
+	// that it may have been placed in another member before. That member has a counterpart of
+	// the claim, or Xylem can't ask it. To do: follow the message: confirm the restore, make
+	// the member reachable, or deregister it. A claim without data can be re-created instead.
+	ReasonPlacementUnconfirmed = "PlacementUnconfirmed"
 	// ReasonSuspended: Xylem has to delete something in the member first, and deletes
 	// nothing since one of the two clusters was restored from an older state. To do:
 	// confirm the restore as the registration's Connected condition describes.

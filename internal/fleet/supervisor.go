@@ -91,8 +91,9 @@ type supervisor struct {
 	wanted  Registration
 	changed chan struct{} // closed when wanted changes
 	state   State
-	// linked is the connection of the current link, or nil.
+	// linked is the connection of the current link, or nil. held is its fence.
 	linked *member.Connection
+	held   *fencing.Fence
 
 	fences map[string]*fencing.Fence // by cluster ID; used by the supervisor's goroutine only
 }
@@ -117,14 +118,14 @@ func (s *supervisor) want(r Registration) {
 
 // enter records the connection of a link that begins, or nil when it ends. It returns false if
 // the kubeconfig has changed since.
-func (s *supervisor) enter(c *member.Connection, kubeconfig []byte) bool {
+func (s *supervisor) enter(c *member.Connection, fence *fencing.Fence, kubeconfig []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linked = nil
+	s.linked, s.held = nil, nil
 	if c == nil || !bytes.Equal(s.wanted.Kubeconfig, kubeconfig) {
 		return false
 	}
-	s.linked = c
+	s.linked, s.held = c, fence
 	s.setToken(c.Bearer.Current())
 	return true
 }
@@ -283,10 +284,10 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		link.Run(func(ctx context.Context) error { return s.provePolicyAgain(ctx, connection) })
 	}
 	linked()
-	if !s.enter(connection, r.Kubeconfig) {
+	if !s.enter(connection, fence, r.Kubeconfig) {
 		return nil // changed meanwhile
 	}
-	defer s.enter(nil, nil)
+	defer s.enter(nil, nil, nil)
 	go func() { // a changed registration ends the link
 		select {
 		case <-changed:

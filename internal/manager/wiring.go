@@ -53,7 +53,9 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodeapi"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -82,6 +84,8 @@ type wiring struct {
 	clock     clock.Clock
 	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
+	// others returns the other members of the fleet, which add creates.
+	others func(context.Context, mirror.Member) ([]proof.Other, error)
 }
 
 // recorder returns the recorder for events on objects of the host.
@@ -107,6 +111,7 @@ func (w *wiring) add() error {
 		ReportGone: reporting.ClusterGone,
 	}
 	fleet := w.fleet(registrations.Admit)
+	w.others = fleet.Others
 	registrations.Fleet = fleet
 	if err := w.mgr.Add(fleet); err != nil {
 		return fmt.Errorf("add the fleet: %w", err)
@@ -164,7 +169,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates()})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates(), Others: w.others})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors})

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -55,6 +56,9 @@ type Placement struct {
 	// has confirmed it yet.
 	HostRestored    time.Time
 	HostUnconfirmed bool
+	// Counterparts are the other members that have a leaf claim of the root, or could not be
+	// asked. root_pvc asks them only before it places a claim for which MayBeForgotten is true.
+	Counterparts proof.Counterparts
 	// Attempt is the member's attempt to provision the volume.
 	Attempt Attempt
 }
@@ -166,6 +170,13 @@ func (s *Observed) NamesMirror() bool {
 func (s *Observed) Confirmed() bool {
 	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
+}
+
+// MayBeForgotten reports whether a restored host may have forgotten that the root is placed in
+// another member: it is older than the restore, is placed nowhere, and has no leaf claim here.
+func (s *Observed) MayBeForgotten() bool {
+	return s.Alone() && s.Claim == nil && s.PlacedIn() == "" && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
+		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
 // Mirrors reports whether the root's class is in mirror mode and waits for a consumer.
@@ -351,6 +362,19 @@ func (s *Observed) ReportNeverPlaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
 		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportMaybeElsewhere reports that the claim may have been placed in another member before the
+// host was restored, so that this one does not place it.
+func (s *Observed) ReportMaybeElsewhere() *mirror.Refusal {
+	if in := s.Placement.Counterparts.In; len(in) > 0 {
+		return refuse(v1alpha1.ReasonPlacementUnconfirmed, "member %s has a counterpart of this claim, which is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
+			"If that ClusterRegistration asks for the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
+			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
+	}
+	return refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in member %s before the host was restored: Xylem cannot ask that member now, and does not place the claim in member %q. "+
+		"Make the member reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create it instead",
+		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
 }
 
 // ReportTaken reports that the member still has a volume of a promise that an admin took from

@@ -25,6 +25,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -197,7 +199,8 @@ func recovered(do func() error) (err error) {
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := m.newLink(w, r, cached, live)
-	if err := addTo(link, name, cached, live); err != nil {
+	others := func(context.Context, mirror.Member) ([]proof.Other, error) { return m.others(live(memberSide)), nil }
+	if err := addTo(link, name, cached, live, others); err != nil {
 		panic(err)
 	}
 	return link.Controllers()[0]
@@ -219,11 +222,11 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 }
 
 // addTo adds one of its controllers, without any memory, to a link.
-func addTo(link *member.Link, name string, cached, live func(side) reader) error {
+func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]proof.Other, error)) error {
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{})})
+		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}), Others: others})
 	case rootpv.Name:
 		return rootpv.Setup(link)
 	case leafpv.Name:

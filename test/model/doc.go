@@ -28,7 +28,8 @@
 //     and host PVs that go;
 //   - TestAsking: claims that grow, and that ask for an earlier volume by its name;
 //   - TestMembers: a second member, modelled as the first is: the scheduler selects either, a
-//     placement moves, and each may have a volume for one claim;
+//     placement moves, and each may have a volume for one claim; a restored host forgets which of
+//     them has it;
 //   - TestClones: a second claim that is created from the first, whose name another may get; a
 //     claim never gets data that are not its source's, or none;
 //   - TestAdopting: a volume that the member had before, and host PVs that admins create for it;

@@ -57,16 +57,32 @@ func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.Per
 func (m *Model) violations(w world, s side, before, after encoded) []string {
 	switch after := after.(type) {
 	case *corev1.PersistentVolumeClaim:
+		was, _ := before.(*corev1.PersistentVolumeClaim)
 		if s == memberSide {
-			was, _ := before.(*corev1.PersistentVolumeClaim)
 			return m.leafClaimWritten(w, was, after)
 		}
+		return m.rootWritten(w, was, after)
 	case *corev1.PersistentVolume:
 		was, _ := before.(*corev1.PersistentVolume)
 		if s == memberSide {
 			return m.leafVolumeWritten(w, was, after)
 		}
 		return m.hostVolumeWritten(w, was, after)
+	}
+	return nil
+}
+
+// rootWritten says that a claim is placed in one member while only another has its leaf claim.
+func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
+	if was == nil || was.Annotations[v1alpha1.AnnotationPlacedIn] != "" || is.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
+		return nil
+	}
+	for c, i := range w.second.claims {
+		if leaf := m.objects.claim(i); leaf != nil && w.claims[c] == 0 {
+			if origin, _ := mirror.OriginIn(here.HostID, leaf); origin.UID == is.UID {
+				return []string{"I3: a claim is placed in a member while another one has its leaf claim"}
+			}
+		}
 	}
 	return nil
 }
@@ -245,19 +261,10 @@ func (m *Model) misled(w world, s step) []string {
 
 // shared reports whether two controllers may write to a target, as the resourceVersion decides.
 //
-// A claim is one that a restored host has forgotten to be placed: the member that has its leaf
-// claim, and the one that the scheduler selects now, both place it, and the first has it.
-//
 // A promise is one without a disk. Of that, the member's labels are root_pvc's, the record of the
 // disk is leaf_pv's, and its end root_pv's: a disk that is finished when no Pod wants it any more is
 // recorded, or stays as an orphan.
 func (m *Model) shared(w world, t target) bool {
-	if t.side == hostSide && m.second != nil && w.hostRestored && slices.ContainsFunc(w.roots[:], func(i id) bool {
-		root := m.objects.claim(i)
-		return root != nil && root.Name == t.name && root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
-	}) {
-		return true
-	}
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
 		pv := m.objects.pv(i)
 		return pv != nil && pv.Name == t.name && hostpv.IsUnfulfilled(pv)

@@ -31,7 +31,7 @@ func TestMutants(t *testing.T) {
 			}
 			caught := regexp.MustCompile(`\d+ worlds: [^\n]*(` + strings.Join(m.Caught, "|") + `)[^\n]*`)
 			for _, disruptions := range []string{"1", "2", "3", "4"} {
-				out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-run", "^"+cmp.Or(m.Check, "TestCheck")+"$", "-count", "1", "-timeout", "30m", ".", "-args", "-disruptions", disruptions, "-fewer", disruptions, "-promised", disruptions, "-cloned", disruptions, "-restores", disruptions).CombinedOutput()
+				out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-run", "^"+cmp.Or(m.Check, "TestCheck")+"$", "-count", "1", "-timeout", "30m", ".", "-args", "-disruptions", disruptions, "-fewer", disruptions, "-promised", disruptions, "-cloned", disruptions, "-restores", disruptions, "-spread", disruptions).CombinedOutput()
 				if what := caught.Find(out); err != nil && what != nil {
 					t.Logf("with %s disruptions: %s", disruptions, what)
 					return

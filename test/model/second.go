@@ -1,6 +1,11 @@
 package model
 
-import "slices"
+import (
+	"context"
+	"slices"
+
+	"github.com/xylem-io/xylem/internal/proof"
+)
 
 // ofSecond is after the names of the second member's controllers.
 const ofSecond = " of the second member"
@@ -42,4 +47,19 @@ func (ms *moves) inSecond() {
 			to.second, to.disks, to.mirrored, to.theirs = move.to.memberState, move.to.disks, move.to.mirrored, move.to.theirs
 		})
 	}
+}
+
+// others are the members that may have a claim, as one of them sees the world. A member that is not
+// modelled has no leaf claims.
+func (m *Model) others(live reader) []proof.Other {
+	if !m.bounds.Members {
+		return nil
+	}
+	seen := live.state
+	live.state = func() state {
+		s := seen()
+		s.memberState = s.second
+		return s
+	}
+	return []proof.Other{{Registration: m.other.Registration, Live: live, Unrestored: func(context.Context) error { return nil }}}
 }

@@ -52,7 +52,7 @@ func (m *Model) newWakes(ctx context.Context) (*wakes, error) {
 		return nil, err
 	}
 	for n, name := range []string{rootpvc.Name, rootpv.Name, leafpv.Name} {
-		if err := addTo(link, name, cached, cached); err != nil {
+		if err := addTo(link, name, cached, cached, nil); err != nil {
 			return nil, err
 		}
 		if err := k.start(ctx, name, link.Sources()[n]); err != nil {

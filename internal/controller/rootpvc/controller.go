@@ -2,6 +2,7 @@ package rootpvc
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -11,6 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -22,6 +25,9 @@ const (
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
+	// askAgain is the interval at which the other members are asked whether they have a claim that
+	// a restored host may have forgotten to be placed. Their connections are not events here.
+	askAgain = 10 * time.Second
 )
 
 // reconciler reconciles the claims of the host that concern one member, by the name that root
@@ -47,6 +53,8 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
 	NominatedNode bool
+	// Others returns the other registered members.
+	Others func(context.Context, mirror.Member) ([]proof.Other, error)
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -77,6 +85,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := r.act(ctx, o, plan); err != nil || o.Root == nil {
 		return reconcile.Result{}, err
+	}
+	if o.Observed.Placement.Counterparts.Any() {
+		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.reports.Owes(o.Root.UID)}, nil
 }

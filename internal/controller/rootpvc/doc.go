@@ -52,4 +52,8 @@
 // leaf claim is withdrawn. The epoch in the member's Lease shows a restore too, and the
 // member's admin can write that: before it is confirmed, it counts only if the scheduler
 // has chosen this member anyway.
+//
+// If the scheduler chooses another member for such a claim, that one asks all others, by live
+// reads, for its leaf claim before it places the claim. While one has it, or can't be asked, the
+// claim reports PlacementUnconfirmed, and nothing is written (I3).
 package rootpvc

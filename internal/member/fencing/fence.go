@@ -102,6 +102,8 @@ func (f *Fence) HeldBy(identity string) bool { return f.identity == identity }
 // Through makes the fence use another connection to the member. Do not use the fence
 // concurrently.
 func (f *Fence) Through(member client.Client, now func() time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.member, f.memberNow = member, now
 }
 

@@ -170,9 +170,9 @@ func olderThan(lease, known *coordinationv1.Lease) bool {
 // guarded.ErrFenced. The next renewal detects the restore too, and ends the link.
 func (f *Fence) MemberCurrent(ctx context.Context) error {
 	f.mu.RLock()
-	known := f.known
+	known, reader := f.known, f.member
 	f.mu.RUnlock()
-	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	lease, err := hostrecord.GetLease(ctx, reader, f.namespace, f.hostID)
 	if err != nil {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}

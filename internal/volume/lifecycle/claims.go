@@ -49,6 +49,7 @@ var claims = []section{
 		{phase: Unplaced, when: []fact{sourceRefused}, owner: RootPVC, reason: sources, report: (*volume.Observed).ReportSource, until: "its data source changes, or the claim goes"},
 		{phase: Unplaced, when: []fact{not(placed), apart}, owner: RootPVC, until: "recovery selects the member that has it"},
 		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
+		{phase: Unconfirmed, when: []fact{not(placed), maybeElsewhere}, owner: RootPVC, reason: v1alpha1.ReasonPlacementUnconfirmed, report: (*volume.Observed).ReportMaybeElsewhere, until: askedAgain},
 		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
 		{phase: Placing, step: CreateClaim, owner: RootPVC},
 	}},
@@ -69,6 +70,9 @@ const (
 	sources = "SourceNotReady, SourceMismatch"
 	// awaySources are the reasons for which the data source cannot be used here.
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
+	// askedAgain is what ends the wait for other members, whose events do not enqueue the claim
+	// here.
+	askedAgain = "the claim is placed, or each of the other members has answered that it has none; root_pvc asks every 10 s"
 )
 
 // adopting returns the rows for a claim that requests a volume which it does not have yet.

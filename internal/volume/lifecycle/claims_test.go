@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -197,6 +198,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	}
 	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
 	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
+	s.Placement.Counterparts = choose(c, proof.Counterparts{}, proof.Counterparts{In: []string{"cluster39"}}, proof.Counterparts{Unasked: []string{"cluster39"}}, proof.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
 }
 
 // boundTo sets the volume that the claim is bound to or requests.
@@ -239,6 +241,9 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 		if deleting(root) && s.Claim == nil && s.Placement.Asked == nil {
 			return "a claim is placed that is being deleted"
+		}
+		if s.MayBeForgotten() && s.Placement.Counterparts.Any() {
+			return "a claim is placed that another member has, or may have (I3)"
 		}
 	case CreateClaim:
 		switch {

@@ -175,6 +175,7 @@ var (
 	mirrorDeleting  = fact{"its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) }}
 	hostUnconfirmed = fact{"the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed }}
 	confirmed       = fact{"an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed}
+	maybeElsewhere  = fact{"it is older than a restore of the host, and another member has a leaf claim of it, or cannot be asked", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() }}
 	classRefused    = fact{"the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() }}
 	refused         = fact{"the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil }}
 	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits }}

@@ -28,6 +28,7 @@ var promises = []section{
 	}},
 	{title: "The claim of a promise without a disk, placed nowhere", when: []fact{alone, diskless, not(placed)}, rows: slices.Concat([]row{
 		{phase: Promised, when: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, owner: RootPVC, reason: awaySources, report: (*volume.Observed).ReportSourceAway, until: "the data source is ready here, or the Pod goes"},
+		{phase: Unconfirmed, when: []fact{podHere, not(rootDeleting), maybeElsewhere}, owner: RootPVC, reason: v1alpha1.ReasonPlacementUnconfirmed, report: (*volume.Observed).ReportMaybeElsewhere, until: askedAgain},
 		{phase: Placing, when: []fact{podHere, not(rootDeleting)}, step: Place, owner: RootPVC},
 	}, unrecorded(kept), []row{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},

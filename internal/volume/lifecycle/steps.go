@@ -97,7 +97,7 @@ var steps = []struct {
 	needs Needs
 }{
 	{CreatePromise, "create the promise of a claim", Needs{}},
-	{Place, "record that the claim is placed in this member", Needs{}},
+	{Place, "record that the claim is placed in this member", proofs("Counterparts")},
 	{Unplace, "remove the record: nothing of the claim is left in the member, or an admin took its promise from it", proofs("LivePodsOfClaim", "LeafClaimGone", "HostUnchanged")},
 	{Unselect, "remove the selected node, so that the scheduler selects again", Needs{}},
 	{Label, "label the promise for this member, with the Pod that its disk is for", Needs{}},

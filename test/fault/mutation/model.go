@@ -127,6 +127,11 @@ func ofOtherChecks() []Mutation {
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
 		},
 		{
+			Name: "places-beside-another", Class: "a claim of which a restored host has forgotten that it is placed gets a second volume in another member",
+			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if s.MayBeForgotten() {\n", "	if s.MayBeForgotten() && s.Claim != nil {\n"}},
+			Check: "TestMembers", Caught: []string{"I3"},
+		},
+		{
 			Name: "left-at-delete", Class: "a volume at Delete stays for ever that an earlier claim's leaf claim has, since the claim of another name that got it is gone",
 			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: SetRetain", "either(retained, freed)}, step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
@@ -76,6 +77,64 @@ func hostWalks() {
 		}
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "what was deleted meanwhile is due now")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
+	}, SpecTimeout(storyTime))
+
+	It("restores the host from before a claim was placed, while its member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		claim := s.claim(ctx, "data", "")
+		s.claim(ctx, "free", "")
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := aged(ctx)
+		s.pod(ctx, "data", nodeOne)
+		s.running(ctx, "data")
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		age()
+
+		By("restoring the host while the member that has the disk does not answer")
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("UID", claim.UID),
+			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+		api := x.Fleet.Member(one).Process(controlplane.APIServer)
+		Expect(api.Freeze()).To(Succeed())
+		DeferCleanup(api.Thaw)
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		registration(ctx, two, connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
+
+		By("running Pods of it, and of a claim that was placed nowhere, in the other member")
+		unasked := HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1alpha1.ClaimPlaced),
+			HaveField("Reason", v1alpha1.ReasonPlacementUnconfirmed), HaveField("Message", ContainSubstring(one)))))
+		for _, name := range []string{"data", "free"} {
+			s.pod(ctx, name, nodeTwo)
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, unasked)
+		}
+		s.goesOn(ctx, nodeTwo)
+		for _, name := range []string{"data", "free"} {
+			Expect(book(two).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(BeZero())
+		}
+
+		By("the member coming back: one claim is placed, and the other waits for its disk")
+		Expect(api.Thaw()).To(Succeed())
+		s.running(ctx, "free")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", v1alpha1.ReasonPlacementUnconfirmed),
+			HaveField("Message", ContainSubstring(v1alpha1.AnnotationConfirmRestore))))))
+
+		By("confirming: the claim has the disk of then")
+		confirm(ctx, one, v1alpha1.ReasonHostRestored)
+		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
+		gone[corev1.Pod](ctx, s, x.Member(one), "data")
+		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
+		gone[corev1.Pod](ctx, s, x.Host, "data")
+		s.pod(ctx, "data", nodeOne)
+		s.running(ctx, "data")
+		Expect(book(one).ForClaim(s.namespace, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		Expect(book(two).ForClaim(s.namespace, "data").Count(ledger.CreateVolume)).To(BeZero())
+		for _, member := range []string{one, two} {
+			registration(ctx, member, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volume)))))
+		}
 	}, SpecTimeout(storyTime))
 
 	It("restores the host under a running manager, which ends itself (I2)", func(ctx SpecContext) {

@@ -97,6 +97,7 @@ var toDoOfXylem = map[string]string{
 	"PlacedElsewhere":           "Run the Pod there. If that member is lost permanently, abandon the volume or force the deregistration, as the message describes.",
 	"PlacementFailed":           "Fix one of the members.",
 	"PlacementMoved":            "Nothing, or fix that member.",
+	"PlacementUnconfirmed":      "Follow the message: confirm the restore, make the member reachable, or deregister it. A claim without data can be re-created instead.",
 	"PlacementWithdrawn":        "Nothing.",
 	"PodFailed":                 "See its status.reason.",
 	"PodIPHidden":               "If the address is right, add its range there.",

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// Others returns the other registered members, according to a live list, to be asked about a
+// claim that may have been placed there. One without a Link, or whose own restore is unconfirmed,
+// cannot be asked. Registrations that are being deleted are left out: their members let go of all
+// claims. So are those that Xylem rejects because another one serves their cluster.
+func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, error) {
+	var all v1alpha1.ClusterRegistrationList
+	if err := f.HostLive.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list the registered members: %w", err)
+	}
+	served := map[string]bool{self.ClusterID: true}
+	others := make([]proof.Other, 0, len(all.Items))
+	var away []string
+	for i := range all.Items {
+		cr := &all.Items[i]
+		if cr.Name == self.Registration || cr.DeletionTimestamp != nil {
+			continue
+		}
+		other, clusterID := f.other(cr.Name)
+		if other.Live == nil {
+			away = append(away, cr.Name)
+			continue
+		}
+		served[clusterID] = true
+		others = append(others, other)
+	}
+	for _, name := range away {
+		if _, clusterID := f.other(name); clusterID == "" || !served[clusterID] {
+			others = append(others, proof.Other{Registration: name})
+		}
+	}
+	return others, nil
+}
+
+// other returns a member to be asked, and the ID of its cluster as last read. Without a Link, the
+// member has no reader.
+func (f *Fleet) other(name string) (proof.Other, string) {
+	f.mu.Lock()
+	s := f.supervisors[name]
+	f.mu.Unlock()
+	if s == nil {
+		return proof.Other{Registration: name}, ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.linked == nil {
+		return proof.Other{Registration: name}, s.state.Identity.ClusterID
+	}
+	return proof.Other{Registration: name, Live: s.linked.Live, Unrestored: unrestored(s.held)}, s.state.Identity.ClusterID
+}
+
+// unrestored returns a check whether what a member lacks may be missing because of a restore.
+func unrestored(fence *fencing.Fence) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if p := fence.Suspended(); p != nil && p.Reason == v1alpha1.ReasonMemberRestored {
+			return p
+		}
+		return fence.MemberCurrent(ctx)
+	}
+}

@@ -1,0 +1,79 @@
+package proof
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+)
+
+// askTimeout bounds the reads of all other members together. One that does not answer by then is
+// away for the claim, which is asked for again.
+const askTimeout = 5 * time.Second
+
+// Other is another registered member, in which a root may have been placed.
+type Other struct {
+	Registration string
+	// Live reads the member, bypassing caches. It is nil while the member has no Link.
+	Live client.Reader
+	// Unrestored returns nil if a live read shows that what the member lacks is not missing
+	// because of a restore.
+	Unrestored func(context.Context) error
+}
+
+// Counterparts are the registrations of other members that have a leaf claim of a root, and of
+// those that could not be asked. Both are sorted.
+type Counterparts struct {
+	In, Unasked []string
+}
+
+// Any reports whether another member has a leaf claim of the root, or may have one.
+func (c Counterparts) Any() bool { return len(c.In)+len(c.Unasked) > 0 }
+
+// Counterparts asks, by a live read of its name in each of the other members, whether one has a
+// leaf claim of a root. An error is the end of the context; a member that cannot be read is one
+// that could not be asked.
+func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var found Counterparts
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, other := range others {
+		asked.Go(func() {
+			has, known := p.counterpartIn(asking, root, other)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case has:
+				found.In = append(found.In, other.Registration)
+			case !known:
+				found.Unasked = append(found.Unasked, other.Registration)
+			}
+		})
+	}
+	asked.Wait()
+	slices.Sort(found.In)
+	slices.Sort(found.Unasked)
+	return found, ctx.Err()
+}
+
+// counterpartIn reports whether a member has a leaf claim of a root, and whether that is known.
+func (p Prover) counterpartIn(ctx context.Context, root *corev1.PersistentVolumeClaim, other Other) (has, known bool) {
+	if other.Live == nil {
+		return false, false
+	}
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, other.Live, p.HostID, client.ObjectKeyFromObject(root))
+	if err != nil {
+		return false, false
+	}
+	if leaf != nil && origin.UID == root.UID {
+		return true, true
+	}
+	return false, other.Unrestored(ctx) == nil
+}

@@ -1,0 +1,65 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Only a member that answers, and was not restored, has no leaf claim of a root.
+func TestCounterparts(t *testing.T) {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
+	leafOfRoot := func(change func(*corev1.PersistentVolumeClaim)) *cluster {
+		leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}
+		mirror.OriginFor("host-id", root).Stamp(leaf)
+		change(leaf)
+		return clusterOf(leaf)
+	}
+	down := errors.New("connection refused")
+	same := func(*corev1.PersistentVolumeClaim) {}
+	for name, tc := range map[string]struct {
+		live     *cluster
+		restored error
+		want     Counterparts
+	}{
+		"it has none":                 {live: clusterOf()},
+		"it has it":                   {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
+		"it has it, and was restored": {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
+		"it has a claim of its own with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
+		"it has the one of an earlier claim of the name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) {
+			mirror.OriginFor("host-id", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "older"}}).Stamp(c)
+		})},
+		"it lacks it, and may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"it does not answer":                      {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"it has no Link":                          {want: Counterparts{Unasked: []string{"cluster39"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := Other{Registration: "cluster39", Unrestored: func(context.Context) error { return tc.restored }}
+			if tc.live != nil {
+				other.Live = tc.live
+			}
+			got, err := Prover{Member: mirror.Member{HostID: "host-id"}}.Counterparts(t.Context(), root, []Other{other})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("counterparts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The end of the context is no answer of a member.
+func TestCounterpartsEnds(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := (Prover{}).Counterparts(ended, &corev1.PersistentVolumeClaim{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want Canceled", err)
+	}
+}
