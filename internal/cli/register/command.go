@@ -83,6 +83,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
+			"  # For the namespaces of one team only:\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --namespaces example.com/team=payments\n" +
 			"  # A kind cluster, whose kubeconfig points to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
 			"  # Print what it would create in the member:\n" +
@@ -233,6 +235,7 @@ func (r *run) check(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
+	r.adviseOnNamespaces(ctx)
 	if err := r.Preflight(ctx); err != nil {
 		return fmt.Errorf("nothing was changed, because these steps would fail:\n%w", err)
 	}

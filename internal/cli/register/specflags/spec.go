@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -22,17 +23,20 @@ const (
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
 	FlagPodCIDRs = "pod-cidrs"
+	// FlagNamespaces sets the labels that a namespace needs.
+	FlagNamespaces = "namespaces"
 )
 
 // Spec has the values of the flags. Fields without a flag stay unchanged.
 type Spec struct {
-	policy, node, prefix, selector string
-	classes, podCIDRs              []string
-	reflect                        bool
+	policy, node, prefix, selector, namespaces string
+	classes, podCIDRs                          []string
+	reflect                                    bool
 
-	given   func(flag string) bool
-	mapping []v1alpha1.ClassMapping
-	chosen  *metav1.LabelSelector
+	given    func(flag string) bool
+	mapping  []v1alpha1.ClassMapping
+	chosen   *metav1.LabelSelector
+	required map[string]string
 }
 
 // AddFlags adds the flags to a command.
@@ -47,6 +51,7 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all unless given.")
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
+	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a namespace of the host needs, so that its Pods and claims may go to the member. Empty: no label is needed. Unless given, an earlier rule stays.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag was just added
@@ -72,6 +77,9 @@ func (s *Spec) Validate() error {
 			return fmt.Errorf("--%s=%s is malformed: use CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
 		}
 	}
+	if err := s.validateNamespaces(); err != nil {
+		return err
+	}
 	if s.selector != "" {
 		if !s.reflect {
 			return fmt.Errorf("--%s has no effect alone: give --%s as well", flagSelector, flagReflect)
@@ -85,6 +93,42 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
+// labelsLimit is the CRD's limit of required labels.
+const labelsLimit = 16
+
+// validateNamespaces parses the labels that a namespace needs.
+func (s *Spec) validateNamespaces() error {
+	s.required = nil
+	if s.namespaces == "" {
+		return nil
+	}
+	required := map[string]string{}
+	for _, pair := range strings.Split(s.namespaces, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		var problems []string
+		switch _, twice := required[key]; {
+		case !ok:
+			problems = []string{"it has no \"=\""}
+		case twice:
+			problems = []string{"an earlier label has the same key"}
+		default:
+			problems = append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
+		}
+		if len(problems) > 0 {
+			return fmt.Errorf("--%s=%s: %q is no label: %s. Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments", FlagNamespaces, s.namespaces, pair, strings.Join(problems, "; "))
+		}
+		required[key] = value
+	}
+	if len(required) > labelsLimit {
+		return fmt.Errorf("--%s has %d labels: a registration takes at most %d. Give fewer", FlagNamespaces, len(required), labelsLimit)
+	}
+	s.required = required
+	return nil
+}
+
+// RequiresLabels reports whether the flags set labels that a namespace needs.
+func (s *Spec) RequiresLabels() bool { return len(s.required) > 0 }
+
 // ApplyTo sets the fields whose flags are set.
 func (s *Spec) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	if s.given(flagPolicy) {
@@ -95,6 +139,9 @@ func (s *Spec) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	}
 	if s.given(FlagPodCIDRs) {
 		to.Node.PodCIDRs = s.podCIDRs
+	}
+	if s.given(FlagNamespaces) {
+		to.Namespaces.MatchLabels = s.required
 	}
 	if s.given(flagClasses) {
 		to.Storage.Classes = s.mapping

@@ -1,0 +1,41 @@
+package register
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/cli/register/specflags"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// adviseOnNamespaces warns if the rule of --namespaces admits no namespace that the host has today.
+// That is no error, because an admin may label namespaces later.
+func (r *run) adviseOnNamespaces(ctx context.Context) {
+	if !r.spec.RequiresLabels() {
+		return
+	}
+	var list corev1.NamespaceList
+	if err := r.host.List(ctx, &list); err != nil {
+		fmt.Fprintf(r.Env.ErrOut, "note: could not check --%s: list the host's namespaces: %v\n", specflags.FlagNamespaces, err)
+		return
+	}
+	cr := r.registration()
+	there := placement.MemberOf(cr, nil)
+	for i := range list.Items {
+		if there.Answer(placement.Request{Namespace: placement.NamespaceOf(list.Items[i].Name, &list.Items[i])}).Refusal == nil {
+			return
+		}
+	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(cr.Spec.Namespaces.MatchLabels)) {
+		labels = append(labels, key+"="+cr.Spec.Namespaces.MatchLabels[key])
+	}
+	fmt.Fprintf(r.Env.ErrOut, "warning: spec.namespaces of registration %q admits none of the host's %s: no Pod or claim can go to the member. Label a namespace: kubectl label namespace NAMESPACE %s\n",
+		r.name, text.Count(len(list.Items), "namespace"), strings.Join(labels, " "))
+}
