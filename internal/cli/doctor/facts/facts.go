@@ -85,6 +85,8 @@ type Host struct {
 	Leader     Object[coordinationv1.Lease]
 	Definition Object[unstructured.Unstructured]
 	Driver     Object[storagev1.CSIDriver]
+	// Mutating tells whether the API server serves MutatingAdmissionPolicies.
+	Mutating Object[bool]
 
 	Registrations List[v1alpha1.ClusterRegistration]
 	// Nodes are virtual nodes. Paths has, by their names, whether the API server reaches the

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +46,7 @@ func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Ti
 	h.At = r.dates.clock.Now()
 	jobs(
 		func() { r.policies(ctx, &h.Cluster) },
+		func() { h.Mutating = r.mutating() },
 		func() { r.hostRights(ctx, &h) },
 		func() { h.Definition = r.definition(ctx) },
 		func() {
@@ -83,6 +86,18 @@ func (r *reader) hostRights(ctx context.Context, h *Host) {
 		return
 	}
 	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())
+}
+
+// mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
+// Kubernetes 1.36.
+func (r *reader) mutating() Object[bool] {
+	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
+	if err != nil {
+		r.miss("whether MutatingAdmissionPolicies are served", err)
+		return Object[bool]{}
+	}
+	served := slices.ContainsFunc(resources.APIResources, func(resource metav1.APIResource) bool { return resource.Name == "mutatingadmissionpolicies" })
+	return Object[bool]{Item: &served, Read: true}
 }
 
 func (r *reader) definition(ctx context.Context) Object[unstructured.Unstructured] {

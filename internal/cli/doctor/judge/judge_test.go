@@ -80,9 +80,9 @@ func healthy(t *testing.T) *facts.Facts {
 		Host: facts.Host{
 			Cluster: facts.Cluster{
 				ID: "host-1", Version: "v1.36.3", At: now, Clock: clock, Account: account, Rights: facts.Rights{Read: true},
-				Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Snapshots: read(true),
+				Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Webhooks: items[metav1.PartialObjectMetadata](), Snapshots: read(true),
 			},
-			Namespace: "xylem-system", Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second)), Definition: read(*definition),
+			Mutating: read(true), Namespace: "xylem-system", Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second)), Definition: read(*definition),
 			Driver:        read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false)}}),
 			Registrations: items(r), Nodes: items(node), Paths: map[string]facts.Path{"kosmos-a": {Code: 200}},
 			DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}),
@@ -183,6 +183,31 @@ func TestOf(t *testing.T) {
 			hook.Kind = "ValidatingWebhookConfiguration"
 			m.Webhooks = items(hook)
 		}, []string{"Warning Policies a"}, "kubectl delete validatingwebhookconfiguration xylem-hook"},
+
+		"the scheduler is steered": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
+			h.Webhooks = steeringObjects("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+		}, nil, `MutatingAdmissionPolicy "xylem-namespaces" keeps the scheduler from choosing`},
+		"the scheduler is steered in vain": {func(_ *facts.Host, m *facts.Member) {
+			m.Webhooks = steeringObjects("MutatingAdmissionPolicy")
+		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
+		"the scheduler is not steered": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
+		}, nil, `registration "a" has rules for namespaces (spec.namespaces), and MutatingAdmissionPolicy "xylem-namespaces" is not installed: the scheduler may choose`},
+		"the scheduler's policy has no binding": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
+			h.Webhooks = steeringObjects("MutatingAdmissionPolicy")
+		}, nil, "is not bound: the scheduler may choose"},
+		"the scheduler cannot be steered": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
+			h.Mutating = read(false)
+		}, nil, "the host serves no MutatingAdmissionPolicies: the scheduler may choose"},
+		"rules that admit no namespace": {func(h *facts.Host, _ *facts.Member) {
+			r := &h.Registrations.Items[0]
+			r.Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
+			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted,
+				"spec.namespaces admits none of the host's 5 namespaces: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires"))
+		}, []string{"Warning Members a"}, "To do: Change spec.namespaces, or label a namespace"},
 
 		"a right is missing": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
@@ -352,6 +377,17 @@ func TestOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// steeringObjects has objects of the optional policy for the scheduler, of some kinds.
+func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
+	var objects []metav1.PartialObjectMetadata
+	for _, kind := range kinds {
+		obj := metadata(shipped.NamespacesPolicy, nil)
+		obj.Kind = kind
+		objects = append(objects, obj)
+	}
+	return items(objects...)
 }
 
 // without leaves out the policy on namespaces, or one of the others.
