@@ -45,21 +45,29 @@ func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
 			"namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)}
 	}
-	is := func(pattern string) bool { return matches(pattern, name) }
-	var why string
-	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
-		why = fmt.Sprintf("the pattern %q of spec.namespaces.deny matches it", m.Rules.deny[i])
-	} else if len(m.Rules.allow) > 0 && !slices.ContainsFunc(m.Rules.allow, is) {
-		why = "no pattern of spec.namespaces.allow matches it"
-	} else if host.Known {
-		why = m.Rules.lacksLabel(host.Labels)
-	}
+	why := m.Excludes(host)
 	if why == "" {
 		return nil
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: fmt.Sprintf(
 		"member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
 		m.Registration, name, why)}
+}
+
+// Excludes reports which rule of spec.namespaces excludes a host namespace; "" if none does, or if
+// the namespace's labels are not known yet.
+func (m Member) Excludes(host Namespace) string {
+	is := func(pattern string) bool { return matches(pattern, host.Name) }
+	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
+		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches it", m.Rules.deny[i])
+	}
+	if len(m.Rules.allow) > 0 && !slices.ContainsFunc(m.Rules.allow, is) {
+		return "no pattern of spec.namespaces.allow matches it"
+	}
+	if host.Known {
+		return m.Rules.lacksLabel(host.Labels)
+	}
+	return ""
 }
 
 // lacksLabel reports which label a namespace lacks, the first by its key; "" if it has all.

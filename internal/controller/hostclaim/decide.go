@@ -137,7 +137,7 @@ func unplaced(o observed) decision {
 	if len(o.members) == 0 {
 		return say(v1alpha1.ReasonNoMembers, "no member is registered: StorageClass %q has volumes in members only. Create a ClusterRegistration", o.class.Name)
 	}
-	var away, offering, lacking, refusing []string
+	var away, offering, lacking, refusing, rules []string
 	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
@@ -146,6 +146,9 @@ func unplaced(o observed) decision {
 		switch {
 		case answer.Refusal != nil && !answer.ByClass(): // whether or not it is connected
 			refusing, refusal = append(refusing, m.Registration), cmp.Or(refusal, answer.Refusal)
+			if rule := m.Excludes(o.namespace); rule != "" && answer.Refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
+				rules = append(rules, fmt.Sprintf("member %q does not admit namespace %q: %s", m.Registration, o.namespace.Name, rule))
+			}
 		case !m.Connected && m.Connecting:
 			connecting++
 		case !m.Connected:
@@ -160,6 +163,9 @@ func unplaced(o observed) decision {
 	}
 	switch {
 	case len(offering)+len(lacking)+connecting > 0:
+	case len(rules) > 1 && len(rules) == len(refusing): // each has its own rule
+		return say(refusal.Reason, "no member can have the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
+			some(rules, "; "), others("not connected:", away))
 	case refusal != nil: // the scheduler does not know of the refusal, and would choose one of them
 		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same is true of", refusing[1:]), others("not connected:", away))
 	default:

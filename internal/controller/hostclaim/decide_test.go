@@ -181,7 +181,7 @@ func TestDecide(t *testing.T) {
 		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `"b" has no StorageClass`}},
 		"partly offered":                      {observed: seen(members(offers("a"), lacks("b")))},
 		"offered by one, another is left out": {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `member "b" is excluded by the class's allowedTopologies`}},
-		"no member admits the namespace":      {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team"`, "; the same is true of b"}},
+		"no member admits the namespace":      {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
 		"the same, and it lacks the class":    {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
 		"none that admits it is connected":    {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
 		"one that admits it may be connected": {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", connecting)))},

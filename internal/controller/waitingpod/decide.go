@@ -307,11 +307,19 @@ func (o observed) refused(m index.Member) *obstacle {
 			return &obstacle{v1alpha1.ReasonClassKeepsOff, fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", request.Class.Name),
 				"Use another class, or change this one."}
 		default:
-			return &obstacle{answer.Refusal.Reason, fmt.Sprintf("does not admit namespace %q", o.pod.Namespace),
-				"Use another namespace, or change spec.namespaces of a ClusterRegistration."}
+			return &obstacle{answer.Refusal.Reason, o.notAdmitted(m), "Use another namespace, or change spec.namespaces of a ClusterRegistration."}
 		}
 	}
 	return nil
+}
+
+// notAdmitted names the member's rule that excludes the Pod's namespace.
+func (o observed) notAdmitted(m index.Member) string {
+	what := fmt.Sprintf("does not admit namespace %q", o.pod.Namespace)
+	if rule := m.Excludes(o.namespace); rule != "" {
+		what += ": " + rule
+	}
+	return what
 }
 
 // untolerated returns an obstacle that names the taints and the tolerations to add.

@@ -240,7 +240,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a namespace without the labels": {
 			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
-			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop"`},
+			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": it lacks the label team= of spec.namespaces.matchLabels`},
 		},
 		"a namespace without the labels that one member wants": {observed: seen(wantsTeam)},
 		"a namespace with the labels": {observed: seen(wantsTeam, func(o *observed) {
