@@ -181,6 +181,11 @@ func badInputs() {
 			more:       func(SpecContext) []string { return []string{"--member-prepared", "--with-exec"} },
 			says:       []string{"exec.enabled of the chart xylem-member"},
 		}),
+		Entry("labels of namespaces that are none", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
+			says:       []string{`"example.com/team" is no label`, "Use KEY=VALUE[,KEY=VALUE]"},
+		}),
 		Entry("no such context", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--member-context", "other"} },
@@ -401,6 +406,49 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(now.DeletionTimestamp).To(BeNil())
 		Expect(now.Labels).To(Equal(its.Labels))
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
+	})
+
+	It("selects the namespaces of a member by labels, keeps the rule, and removes it", SpecTimeout(storyTime), func(ctx SpecContext) {
+		const team, command = "example.com/team", "kubectl label namespace NAMESPACE example.com/team=payments"
+		args := []string{"register", two, "--member-kubeconfig", admin(two)}
+		rule := append(slices.Clone(args), "--namespaces", team+"=payments")
+		required := func() map[string]string { return registration(ctx, two).Spec.Namespaces.MatchLabels }
+
+		By("printing it")
+		before := xylems(ctx)
+		for _, dry := range []string{"client", "server"} {
+			out, _, err := plugin(ctx, append(slices.Clone(rule), "--dry-run="+dry, "-o", "yaml", "--print", "host")...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out).To(ContainSubstring("    matchLabels:\n      example.com/team: payments\n"))
+		}
+		Expect(xylems(ctx)).To(Equal(before))
+
+		By("a rule that matches no namespace yet")
+		_, told, err := plugin(ctx, rule...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(told).To(And(ContainSubstring("warning: spec.namespaces of registration %q admits none of the host's", two), ContainSubstring(command)))
+		Expect(required()).To(Equal(map[string]string{team: "payments"}))
+
+		By("labelling a namespace, as the warning says")
+		_, err = x.Kubectl(ctx, x.Fleet.Host, "label", "namespace", users, team+"=payments")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			_, err := x.Kubectl(ctx, x.Fleet.Host, "label", "namespace", users, team+"-")
+			Expect(err).NotTo(HaveOccurred())
+		}, NodeTimeout(settle))
+		_, told, err = plugin(ctx, rule...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(told).NotTo(ContainSubstring("kubectl label namespace"))
+
+		By("registering again without the flag, and with an empty one")
+		_, _, err = plugin(ctx, args...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(required()).To(Equal(map[string]string{team: "payments"}))
+		_, _, err = plugin(ctx, append(slices.Clone(args), "--namespaces", "")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(required()).To(BeEmpty())
+		_, _, err = plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
 	})
 
 	It("overwrites and removes nothing in a member that has Xylem's name and is not Xylem's", SpecTimeout(storyTime), func(ctx SpecContext) {
