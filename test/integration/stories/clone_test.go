@@ -426,12 +426,14 @@ func ofImage(c *corev1.PersistentVolumeClaim) {
 }
 
 var _ = Describe("A restore from a snapshot, in a host that serves none", func() {
-	It("waits, and says what to install", func(ctx SpecContext) {
+	It("waits, and says what to install", Label(mistakes), func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) { harness.FromSnapshot(c, "golden") })
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("SourceNotReady", `snapshot "golden"`, "the host does not serve snapshots", "snapshot-controller"))
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("SourceNotReady", `claim "copy"`))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonSourceNotReady, `snapshot "golden"`, "snapshot-controller")
+		s.why(ctx, "PersistentVolumeClaim", "copy", v1alpha1.ReasonSourceNotReady, `snapshot "golden"`, "snapshot-controller")
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 })

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
@@ -48,7 +49,11 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 	s.noted(ctx, kind, name, reason, parts...)
 	if kind != "ClusterRegistration" {
 		s.why(ctx, kind, name, reason)
+		return
 	}
+	what, toDo := diagnose.Explain(reason, message)
+	Expect(toDo).NotTo(BeEmpty(), message)
+	s.answered(answer{On: kind, By: "kubectl describe clusterregistration", Reason: reason, Summary: what, ToDo: toDo})
 }
 
 // reportsOf returns the conditions of an object that have a message.

@@ -37,7 +37,12 @@ func (s *story) why(ctx context.Context, kind, name, reason string, parts ...str
 	Expect(printed).To(HavePrefix(d.Subject + " "))
 	Expect(printed).To(ContainSubstring("\nTo do: "))
 	Expect(printed).To(ContainSubstring("\nEvidence:\n"))
-	AddReportEntry("kubectl xylem why", d.Summary+". "+d.ToDo)
+	on := d.Causes[0].Ref
+	shownOn := on.Kind
+	if on.Cluster != "" {
+		shownOn += " in the member"
+	}
+	s.answered(answer{On: shownOn, By: "kubectl xylem why", Reason: reason, Summary: d.Summary, ToDo: d.ToDo})
 }
 
 // diagnosed returns the output of `kubectl xylem why`, and its exit code.
