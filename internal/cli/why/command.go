@@ -39,13 +39,14 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Say why a Pod does not run, or a claim is not bound, and what to do",
 		Long: `Say in one sentence why a Pod does not run or a claim is not bound, and in another what to do. The objects,
 conditions and events of both clusters that show it follow. If there are several causes, the first one is the
-one that has to be solved first; the others follow it.
+one that has to be solved first; the others follow it. For a claim, the times that its steps took come last, as far as
+they are known; --live also reads the steps in the member.
 
 The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if that could not
 be found out. The same rights are enough as for kubectl xylem tree, and the same flags read the member itself.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
-or Problem), summary, toDo, causes, evidence, missing and recorded. Fields may be added, and keep their names and
+or Problem), summary, toDo, causes, evidence, times, missing and recorded. Fields may be added, and keep their names and
 meaning.`,
 		Example: `  kubectl xylem why pod web-0 -n shop
   kubectl xylem why pvc/data -n shop --live
@@ -113,6 +114,7 @@ func (p page) print(d *diagnose.Diagnosis) {
 	if d.Verdict != diagnose.Well {
 		p.evidence(d)
 	}
+	p.times(d)
 	for i, m := range d.Missing {
 		if i == 0 {
 			fmt.Fprintln(p.w, "\nNot read:")
@@ -141,6 +143,16 @@ func (p page) evidence(d *diagnose.Diagnosis) {
 				p.paragraph(nil, "    ", fmt.Sprintf("event %s (%s): %s", ev.Reason, p.ago(ev.Last.Time), ev.Message))
 			}
 		}
+	}
+}
+
+// times prints how long each step of a claim took. Times of objects have no fractions of seconds.
+func (p page) times(d *diagnose.Diagnosis) {
+	for i, s := range d.Times {
+		if i == 0 {
+			fmt.Fprintln(p.w, "\nTimes (resolution 1s):")
+		}
+		fmt.Fprintf(p.w, "  %-12s  %-6s  %6s  from %s\n", s.Name, s.Side, s.Took(), s.Start.UTC().Format(time.RFC3339))
 	}
 }
 

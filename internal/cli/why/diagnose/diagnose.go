@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -44,7 +45,7 @@ func Of(facts *gather.Facts) *Diagnosis {
 	tree := build.Tree(facts)
 	d := &Diagnosis{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Subject: subject(&tree.Root),
-		Missing: tree.Missing, Recorded: tree.Recorded,
+		Missing: tree.Missing, Recorded: tree.Recorded, Times: times(facts),
 	}
 	w := walk{facts: facts, root: &tree.Root}
 	if state, well := w.well(); well {
@@ -62,6 +63,19 @@ func Of(facts *gather.Facts) *Diagnosis {
 	waits, toDo := w.waits()
 	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.state(), waits), toDo
 	return d
+}
+
+// times returns the steps of a claim that Xylem provisions, and of its first Pod.
+func times(facts *gather.Facts) []timeline.Step {
+	if facts.Pod != nil || len(facts.Claims) == 0 || !facts.Claims[0].Ours() {
+		return nil
+	}
+	c := &facts.Claims[0]
+	pods := make([]*corev1.Pod, 0, len(c.Pods))
+	for i := range c.Pods {
+		pods = append(pods, c.Pods[i].Pod)
+	}
+	return timeline.Of(timeline.Objects{Claim: c.Claim, Volume: c.Volume, Pod: timeline.FirstPod(pods), LeafClaim: c.Leaf, LeafVolume: c.LeafVolume})
 }
 
 func subject(n *model.Node) string {

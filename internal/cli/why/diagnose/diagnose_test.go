@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/timeline"
 )
 
 const (
@@ -224,6 +226,37 @@ func TestOf(t *testing.T) {
 				t.Error("a problem without anything to do")
 			}
 		})
+	}
+}
+
+// TestTimes: the steps of a claim follow whatever the diagnosis is, those of a Pod's claims do not.
+func TestTimes(t *testing.T) {
+	after := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
+	mirrored := with(boundClaim(), func(c *gather.ClaimFacts) {
+		bound := after(3)
+		c.Claim.CreationTimestamp, c.Volume.CreationTimestamp = after(0), after(1)
+		c.Volume.Status.Phase, c.Volume.Status.LastPhaseTransitionTime = corev1.VolumeBound, &bound
+		later, first := pod(corev1.PodPending, ""), pod(corev1.PodPending, memberNode, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: after(7)})
+		later.Pod.CreationTimestamp, first.Pod.CreationTimestamp = after(60), after(0)
+		c.Pods = []gather.PodFacts{*later, *first}
+	})
+	want := []timeline.Step{{Name: timeline.Bound, Side: timeline.Host, Start: after(1), End: after(3)}, {Name: timeline.PodBound, Side: timeline.Host, Start: after(3), End: after(7)}}
+	for name, tc := range map[string]struct {
+		facts gather.Facts
+		want  []timeline.Step
+	}{
+		"a claim": {gather.Facts{Claims: []gather.ClaimFacts{mirrored}}, want},
+		"a Pod":   {gather.Facts{Pod: pod(corev1.PodPending, ""), Claims: []gather.ClaimFacts{mirrored}}, nil},
+		"another provisioner's claim": {gather.Facts{Claims: []gather.ClaimFacts{with(mirrored, func(c *gather.ClaimFacts) {
+			foreign := &corev1.PersistentVolume{ObjectMeta: c.Volume.ObjectMeta, Status: c.Volume.Status}
+			foreign.Name, foreign.Annotations, foreign.Labels = "foreign", nil, nil
+			c.Volume = foreign
+		})}}, nil},
+	} {
+		tc.facts.Now, tc.facts.Registrations = now.Time, []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
+		if diff := cmp.Diff(tc.want, Of(&tc.facts).Times); diff != "" {
+			t.Errorf("%s: times (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/timeline"
 )
 
 // Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
@@ -38,6 +39,9 @@ type Diagnosis struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Evidence is every object on which the diagnosis is based.
 	Evidence []Evidence `json:"evidence,omitempty"`
+	// Times are the steps of a claim so far, in order. A step is left out if its start or end is not
+	// known.
+	Times []timeline.Step `json:"times,omitempty"`
 	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`
 	// Recorded are the members whose objects are only known from the host's records.

@@ -1,0 +1,216 @@
+package timeline
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Name of a step. Spans have these names, so they do not change.
+type Name string
+
+// Steps, in order.
+const (
+	// Selected: from the creation of the claim until the scheduler selected a node for it, the last
+	// time if it did so repeatedly. Claims that do not wait for a Pod have no such step.
+	Selected Name = "selected"
+	// Placed: until Xylem recorded the member in the claim.
+	Placed Name = "placed"
+	// LeafCreated: until Xylem created the leaf claim.
+	LeafCreated Name = "leaf-created"
+	// Provisioned: until the member's provisioner created the leaf PV.
+	Provisioned Name = "provisioned"
+	// Mirrored: until Xylem created the host PV.
+	Mirrored Name = "mirrored"
+	// Bound: until the host's PV controller bound the claim to it.
+	Bound Name = "bound"
+	// PodBound: from the binding of the claim, or the creation of the Pod if it is later, until the
+	// scheduler bound the Pod.
+	PodBound Name = "pod-bound"
+	// PodRunning: until all containers of the Pod had started.
+	PodRunning Name = "pod-running"
+)
+
+// Side is the cluster in which a step takes place.
+type Side string
+
+// Sides.
+const (
+	Host   Side = "host"
+	Member Side = "member"
+)
+
+// Objects are those of one claim. A nil field means that the object does not exist or was not
+// read.
+type Objects struct {
+	// Claim, its Volume and a Pod that uses it, in the host.
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+	Pod    *corev1.Pod
+	// LeafClaim and LeafVolume in the member.
+	LeafClaim  *corev1.PersistentVolumeClaim
+	LeafVolume *corev1.PersistentVolume
+}
+
+// Step is one part of the time that a claim took.
+type Step struct {
+	Name Name `json:"name"`
+	// Side is the cluster that the step waits for.
+	Side Side `json:"side"`
+	// Start and End have a resolution of one second.
+	Start metav1.Time `json:"start"`
+	End   metav1.Time `json:"end"`
+}
+
+// Took is the duration of the step.
+func (s Step) Took() time.Duration { return s.End.Sub(s.Start.Time) }
+
+// Of returns the known steps of a claim, in order.
+func Of(o Objects) []Step {
+	if o.Claim == nil {
+		return nil
+	}
+	created, leafCreated := o.Claim.CreationTimestamp.Time, createdAt(o.LeafClaim)
+	placed := notAfter(writtenAt(o.Claim, v1alpha1.AnnotationPlacedIn), leafCreated)
+	selected := notAfter(writtenAt(o.Claim, storagehelpers.AnnSelectedNode), placed, leafCreated)
+	// Without selected-node, Xylem places the claim as soon as it exists.
+	placing := selected
+	if o.Claim.Annotations[storagehelpers.AnnSelectedNode] == "" {
+		placing = created
+	}
+	provisioned, mirrored, bound := createdAt(o.LeafVolume), createdAt(o.Volume), boundAt(o.Volume)
+	var podBound, running, scheduling time.Time
+	if o.Pod != nil {
+		podBound, running = scheduledAt(o.Pod), runningSince(o.Pod)
+		scheduling = bound
+		if at := o.Pod.CreationTimestamp.Time; !bound.IsZero() && at.After(bound) {
+			scheduling = at
+		}
+	}
+	var steps []Step
+	for _, s := range []struct {
+		name       Name
+		side       Side
+		start, end time.Time
+	}{
+		{Selected, Host, created, selected},
+		{Placed, Host, placing, placed},
+		{LeafCreated, Host, placed, leafCreated},
+		{Provisioned, Member, leafCreated, provisioned},
+		{Mirrored, Host, provisioned, mirrored},
+		{Bound, Host, mirrored, bound},
+		{PodBound, Host, scheduling, podBound},
+		{PodRunning, Member, podBound, running},
+	} {
+		if s.start.IsZero() || s.end.IsZero() || s.end.Before(s.start) || s.start.Before(created) {
+			continue
+		}
+		steps = append(steps, Step{s.name, s.side, metav1.NewTime(s.start), metav1.NewTime(s.end)})
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.Start.Compare(b.Start.Time) })
+	return steps
+}
+
+// FirstPod returns the Pod whose steps belong to the claim: the oldest one.
+func FirstPod(pods []*corev1.Pod) *corev1.Pod {
+	var first *corev1.Pod
+	for _, pod := range pods {
+		if pod != nil && (first == nil || pod.CreationTimestamp.Before(&first.CreationTimestamp)) {
+			first = pod
+		}
+	}
+	return first
+}
+
+func createdAt[T any, P interface {
+	*T
+	metav1.Object
+}](object P) time.Time {
+	if object == nil {
+		return time.Time{}
+	}
+	return object.GetCreationTimestamp().Time
+}
+
+// notAfter drops a time of managedFields that is later than what must have followed: the same
+// manager wrote other fields since.
+func notAfter(at time.Time, following ...time.Time) time.Time {
+	for _, next := range following {
+		if !next.IsZero() && at.After(next) {
+			return time.Time{}
+		}
+	}
+	return at
+}
+
+// writtenAt returns when an annotation was written, by the claim's managedFields. It is zero if
+// that is unknown.
+func writtenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
+	var at time.Time
+	for _, entry := range claim.ManagedFields {
+		if entry.Time == nil || entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Annotations map[string]json.RawMessage `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, owns := fields.Metadata.Annotations["f:"+annotation]; owns && (at.IsZero() || entry.Time.Time.Before(at)) {
+			at = entry.Time.Time
+		}
+	}
+	return at
+}
+
+// boundAt returns when the volume became Bound.
+func boundAt(pv *corev1.PersistentVolume) time.Time {
+	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
+		return time.Time{}
+	}
+	return pv.Status.LastPhaseTransitionTime.Time
+}
+
+func scheduledAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// runningSince returns when the last container of the Pod started. It is zero if one has not, or
+// if one was restarted: then its first start is unknown.
+func runningSince(pod *corev1.Pod) time.Time {
+	var last time.Time
+	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
+		return last
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		var started time.Time
+		switch {
+		case c.RestartCount > 0:
+		case c.State.Running != nil:
+			started = c.State.Running.StartedAt.Time
+		case c.State.Terminated != nil:
+			started = c.State.Terminated.StartedAt.Time
+		}
+		if started.IsZero() {
+			return time.Time{}
+		}
+		if started.After(last) {
+			last = started
+		}
+	}
+	return last
+}
