@@ -128,6 +128,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 		snapshots: route.NewOptional(), clock: clock.RealClock{},
 	}
+	if err := w.traces(ctx); err != nil {
+		return err
+	}
 	if err := w.add(); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/tracing"
 )
 
 // Options are the flags of the manager.
@@ -71,6 +72,8 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod. auto depends on the host's version.
 	NominatedNode string
+	// Tracing exports the steps of claims, if its endpoint is set.
+	Tracing tracing.Options
 }
 
 // minLimit is the minimum, in bytes, of the memory limits of a member. Below it, not even
@@ -113,6 +116,9 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.NodeAPIMemberSessions, "node-api-member-sessions", 250, "How many of them may be open to the Pods of one member.")
 	flags.DurationVar(&o.NodeAPIIdle, "node-api-idle-timeout", 4*time.Hour, "How long a session may be idle before the manager closes it.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", "", "Host and port of an OTLP receiver for gRPC, such as collector.monitoring:4317, to which Xylem exports a trace of each claim. If empty, it exports none.")
+	flags.BoolVar(&o.Tracing.Insecure, "tracing-insecure", false, "Connect to --tracing-endpoint without TLS.")
+	flags.Float64Var(&o.Tracing.Ratio, "tracing-sampling-ratio", 1, "Share of claims to export, from 0 to 1.")
 }
 
 // Complete sets defaults from the environment and validates the options.
@@ -156,7 +162,22 @@ func (o *Options) Complete() error {
 	default:
 		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: auto, always or never", o.NominatedNode))
 	}
+	wrong = append(wrong, o.checkTracing()...)
 	return errors.Join(wrong...)
+}
+
+// checkTracing validates the options of traces.
+func (o *Options) checkTracing() []error {
+	var wrong []error
+	if o.Tracing.Endpoint != "" {
+		if host, port, err := net.SplitHostPort(o.Tracing.Endpoint); err != nil || host == "" || port == "" {
+			wrong = append(wrong, fmt.Errorf("--tracing-endpoint %q: a host and a port, such as collector.monitoring:4317", o.Tracing.Endpoint))
+		}
+	}
+	if !(o.Tracing.Ratio >= 0 && o.Tracing.Ratio <= 1) { // also rejects NaN
+		wrong = append(wrong, fmt.Errorf("--tracing-sampling-ratio %g: from 0 to 1", o.Tracing.Ratio))
+	}
+	return wrong
 }
 
 // completeNodeAPI defaults and validates the options of the node API.

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/awaypod"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
+	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
@@ -86,6 +87,8 @@ type wiring struct {
 	nodeAPI   *nodeapi.Server
 	// others returns the other members of the fleet, which add creates.
 	others func(context.Context, mirror.Member) ([]proof.Other, error)
+	// exports are the traced claims, or nil without an endpoint for traces.
+	exports *claimtrace.Exports
 }
 
 // recorder returns the recorder for events on objects of the host.
@@ -192,6 +195,12 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,
 		leafevent.Setup,
+		func(link *member.Link) error {
+			if w.exports == nil {
+				return nil
+			}
+			return claimtrace.Setup(link, w.exports)
+		},
 		func(link *member.Link) error {
 			if w.nodeAPI == nil {
 				return nil
