@@ -20,19 +20,19 @@ func TestSuspicions(t *testing.T) {
 		happens func(*Book)
 		want    bool
 	}{
-		"nothing":                         {func(*Book) {}, false},
-		"suspected":                       {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
-		"not suspected":                   {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
-		"gone":                            {func(b *Book) { b.Gone(member, volume) }, false},
-		"found":                           {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
-		"found, and gone":                 {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"gone, and found":                 {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, and it has a root by now": {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
-		"it has a root, and is found":     {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
-		"gone before it all":              {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another one is gone":             {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"of another member":               {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found while away":                {func(b *Book) { b.Found(member, found) }, false},
+		"nothing":                                {func(*Book) {}, false},
+		"suspected":                              {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
+		"not suspected":                          {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
+		"gone":                                   {func(b *Book) { b.Gone(member, volume) }, false},
+		"found":                                  {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
+		"found, and gone":                        {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"gone, and found":                        {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"found, and it has a root by now":        {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
+		"a volume with a root becomes an orphan": {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
+		"gone before it all":                     {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another one is gone":                    {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"of another member":                      {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found while away":                       {func(b *Book) { b.Found(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := NewBook()
@@ -41,18 +41,18 @@ func TestSuspicions(t *testing.T) {
 			select {
 			case <-woken:
 				if !tc.want {
-					t.Error("it is looked again, for nothing")
+					t.Error("an unneeded account")
 				}
 			default:
 				if tc.want {
-					t.Error("nobody looks again")
+					t.Error("no further account")
 				}
 			}
 		})
 	}
 }
 
-// A candidate that is gone is examined once, not at every later event.
+// A deleted candidate is examined once, not at every later event.
 func TestGoneIsNoCandidate(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
@@ -63,7 +63,7 @@ func TestGoneIsNoCandidate(t *testing.T) {
 	book.Gone("cluster38", "pvc-1")
 	select {
 	case <-woken:
-		t.Error("it is looked again")
+		t.Error("another account")
 	default:
 	}
 }
@@ -92,7 +92,7 @@ func TestFoundSource(t *testing.T) {
 		{"nothing is found", func() { book.Found("cluster38", nil) }, nil},
 		{"one is found", func() { book.Found("cluster38", found) }, []string{"cluster38"}},
 		{"it is found again", func() { book.Found("cluster38", found) }, nil},
-		{"it is not known any more", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
+		{"unknown again", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
 		{"it is known again", func() { book.Found("cluster38", found) }, nil},
 		{"it is gone", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
 		{"another has one", func() { book.Found("cluster39", found) }, []string{"cluster39"}},

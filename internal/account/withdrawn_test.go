@@ -46,7 +46,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	full.Annotations[v1alpha1.AnnotationWithdrawn] = "{"
 	if _, err := WithdrawnClaims(full); err == nil {
-		t.Error("a record that does not parse is no empty record")
+		t.Error("an invalid record must not count as empty")
 	}
 	if recreated, err := WithWithdrawn(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
 		t.Errorf("started again: %v, %v", recreated.Annotations, err)
@@ -63,7 +63,7 @@ func TestWithdrawnFits(t *testing.T) {
 		"long names":                    {0, 0, mostWithdrawn},
 		"long names, and much released": {96 << 10, 0, mostWithdrawn},
 		"somebody's annotation too":     {96 << 10, 100 << 10, mostWithdrawn},
-		"no room even for UIDs":         {96 << 10, 140 << 10, 1},
+		"no space even for UIDs":        {96 << 10, 140 << 10, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			record := &coordinationv1.Lease{}

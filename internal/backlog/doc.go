@@ -2,8 +2,8 @@
 //
 // The host's PV controller binds one claim at a time, with a few requests each, while members
 // provision in parallel. If thousands of claims arrive at once, creating the leaf objects of
-// those that must wait takes CPU time from binding: 5,000 claims over four members never
-// finished on two CPUs.
+// waiting claims takes CPU time from binding: 5,000 claims over four members never finished on two
+// CPUs.
 //
 // At most 300 claims are in progress at a time: those that the gate admitted within the last
 // ten seconds, and those whose volume waits for the PV controller. Above that, new claims

@@ -181,7 +181,7 @@ func (g *Gate) close(member string, l *lane) {
 
 // Turn is the gate's answer for a claim.
 type Turn struct {
-	// Come: the claim may be placed now. Otherwise, it is enqueued when it may.
+	// Come reports whether the claim may be placed now. Otherwise, it is enqueued when it may.
 	Come bool
 	// Report: report now that the claim waits. Volumes is the number of volumes in progress of all
 	// members, and Claims the number of waiting claims of its own member.
@@ -260,8 +260,8 @@ func (g *Gate) step() {
 	g.reportWaits(g.clock.Now())
 }
 
-// reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In each
-// namespace, those that will wait longest come first.
+// reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In
+// each namespace, the claims with the longest wait come first.
 func (g *Gate) reportWaits(now time.Time) {
 	reported := 0
 	for _, l := range g.lanes {

@@ -89,7 +89,7 @@ func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	r.t.Helper()
 	for _, c := range claims {
 		if r.Enter(here, c).Come {
-			r.t.Fatalf("%s is placed at once", c.Name)
+			r.t.Fatalf("%s is placed immediately", c.Name)
 		}
 	}
 }
@@ -123,14 +123,14 @@ func TestFewVolumesDelayNoClaim(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit - 1)
 	if !r.Enter(here, claim("team", "first")).Come {
-		t.Error("held back with fewer volumes than the limit")
+		t.Error("delayed with fewer volumes than the limit")
 	}
 	r.held(claim("team", "second"))
 
 	r.bind(waiting...)
 	equal(t, "let through once they are bound", r.pass(), "team/second")
 	if !r.Enter(here, claim("team", "third")).Come {
-		t.Error("held back although few are on their way")
+		t.Error("delayed although few claims are in progress")
 	}
 }
 
@@ -140,22 +140,22 @@ func TestClaimsFollowWhatIsBound(t *testing.T) {
 	for i := range 10 {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
-	equal(t, "nothing is bound", r.pass())
+	equal(t, "no claim is bound", r.pass())
 	r.bind(waiting[0], waiting[0])
 	equal(t, "each is counted once", r.pass(), "team/0")
 	r.bind(waiting[1:4]...)
-	equal(t, "as many as are bound", r.pass(), "team/1", "team/2", "team/3")
+	equal(t, "one admission for each bound claim", r.pass(), "team/1", "team/2", "team/3")
 	waiting[4].Status.Phase = corev1.VolumeFailed
 	r.see(waiting[4])
 	r.forget(waiting[5])
 	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
-	equal(t, "what has failed, or is gone, is not waited for", r.pass(), "team/4", "team/5", "team/6")
+	equal(t, "failed and deleted claims do not delay others", r.pass(), "team/4", "team/5", "team/6")
 
 	if !r.Enter(here, claim("team", "6")).Come {
-		t.Error("who was let through is held back when it tries again")
+		t.Error("an admitted claim is delayed when it tries again")
 	}
 	if r.Enter(here, claim("team", "7")).Come {
-		t.Error("who waits is placed when it asks again")
+		t.Error("a waiting claim is admitted when it tries again")
 	}
 }
 
@@ -165,19 +165,19 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	r := newRig(t)
 	for i := range limit {
 		if !r.Enter(here, claim("crowd", fmt.Sprint(i))).Come {
-			t.Fatalf("claim %d is held back", i)
+			t.Fatalf("claim %d is delayed", i)
 		}
 	}
 	late, later := claim("team", "late"), claim("team", "later")
 	r.held(late, later)
-	equal(t, "no volume is there yet", r.pass())
+	equal(t, "no volume exists yet", r.pass())
 
 	made := r.volumes(1)
 	r.forget(made[0]) // The volume belongs to another claim.
 	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
 	r.see(made[0])
 	r.bind(made...)
-	equal(t, "one is bound", r.pass(), "team/late")
+	equal(t, "a claim is bound", r.pass(), "team/late")
 	r.clock.Step(making - 3*interval)
 	r.pass() // reports some claims
 	if r.Enter(here, later).Come {
@@ -185,7 +185,7 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	}
 	r.clock.Step(2 * interval)
 	if r.pass(); !r.Enter(here, later).Come {
-		t.Error("held back by a provisioner that takes long")
+		t.Error("delayed by a slow provisioner")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 		t.Error("volumes that wait do not count")
 	}
 	if r.pass(); !r.Enter(here, first).Come {
-		t.Error("volumes that nobody binds count for ever")
+		t.Error("volumes that are never bound count forever")
 	}
 }
 
@@ -300,19 +300,19 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	few := r.volumesOf(there, limit/2-1)
 	r.held(claim("team", "here"))
 	if !r.Enter(there, claim("team", "below")).Come {
-		t.Error("held back below its share, by another member's volumes")
+		t.Error("delayed below its share, by another member's volumes")
 	}
 	if r.Enter(there, claim("team", "at")).Come {
-		t.Error("not held back at its share")
+		t.Error("not delayed at its share")
 	}
 	equal(t, "none of it is bound", r.pass())
 	if elsewhere.Len() > 0 {
 		t.Error("let through above its share")
 	}
 	r.forget(few[0])
-	equal(t, "too many wait here", r.pass())
+	equal(t, "too many claims wait in this member", r.pass())
 	if elsewhere.Len() != 1 {
-		t.Error("not let through below its share, by another member's volumes")
+		t.Error("not admitted below its share, by another member's volumes")
 	}
 }
 
@@ -321,12 +321,12 @@ func TestCapacity(t *testing.T) {
 		waiting map[string]int
 		want    int
 	}{
-		"no member has any": {nil, limit},
-		"alone":             {map[string]int{here: limit - 7}, 7},
-		"too many":          {map[string]int{here: limit + 7}, -7},
-		"the part of the limit that others leave": {map[string]int{here: 7, there: 20}, limit - 27},
-		"its part":                         {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
-		"its part, though it has none yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
+		"no member has any":              {nil, limit},
+		"alone":                          {map[string]int{here: limit - 7}, 7},
+		"too many":                       {map[string]int{here: limit + 7}, -7},
+		"the unused part of the limit":   {map[string]int{here: 7, there: 20}, limit - 27},
+		"its part":                       {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
+		"its share, without volumes yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
 	} {
 		r := newRig(t)
 		for member, n := range tc.waiting {
@@ -341,7 +341,7 @@ func TestCapacity(t *testing.T) {
 		r.volumesOf(fmt.Sprint(i), 1)
 	}
 	if r.capacity(here) != 1 {
-		t.Error("one of many members has no share at all")
+		t.Error("one of many members has no share")
 	}
 }
 
@@ -358,7 +358,7 @@ func TestLeavingUnblocksOthers(t *testing.T) {
 	r.bind(waiting[:1]...)
 	equal(t, "let through", r.pass(), "team/stays")
 	if !r.Enter(here, recreated).Come {
-		t.Error("who was let through is held back")
+		t.Error("an admitted claim is delayed")
 	}
 	r.held(stays) // the earlier object, with another UID
 }
@@ -377,7 +377,7 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 	r.held(claim("team", "third"))
 	r.close(here, r.lanes[here])
 	if !r.Enter(here, claim("team", "fourth")).Come {
-		t.Error("held back where nobody would wake it")
+		t.Error("delayed without a later event")
 	}
 }
 
@@ -389,7 +389,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
 	if r.clock.Step(patience - 2*interval); len(r.pass()) > 0 {
-		t.Error("told too early")
+		t.Error("reported too early")
 	}
 	reported := map[string]bool{}
 	for range 3 {
@@ -405,7 +405,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 			}
 		}
 		if len(reported) == reportsAtOnce && reported["team/0"] {
-			t.Error("those whose turn is next are told first")
+			t.Error("the claims that are next report first")
 		}
 	}
 	if len(reported) != n {
@@ -428,15 +428,15 @@ func TestAwaitsBinding(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"just made":              {phase(""), true},
-		"Pending":                {phase(corev1.VolumePending), true},
-		"Available, for a claim": {phase(corev1.VolumeAvailable), true},
-		"Bound":                  {phase(corev1.VolumeBound), false},
-		"Released":               {phase(corev1.VolumeReleased), false},
-		"Failed":                 {phase(corev1.VolumeFailed), false},
-		"for anybody":            {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }), false},
-		"for a claim to come":    {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }), false},
-		"being deleted":          {made(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"just made":               {phase(""), true},
+		"Pending":                 {phase(corev1.VolumePending), true},
+		"Available, for a claim":  {phase(corev1.VolumeAvailable), true},
+		"Bound":                   {phase(corev1.VolumeBound), false},
+		"Released":                {phase(corev1.VolumeReleased), false},
+		"Failed":                  {phase(corev1.VolumeFailed), false},
+		"for anybody":             {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }), false},
+		"a claim is not admitted": {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }), false},
+		"being deleted":           {made(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
 	} {
 		if got := awaitsBinding(tc.pv); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)

@@ -58,7 +58,7 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }
 
-// question is one check: its name and a function. An error says what is wrong and what to do
+// question is one check: its name and a function. An error describes what is wrong and what to do
 // about it.
 type question struct {
 	name string

@@ -205,5 +205,5 @@ func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime
 	return nil
 }
 
-// gone reports whether an error says that an object or its kind does not exist.
+// gone reports whether an error means that an object or its kind does not exist.
 func gone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -20,8 +20,8 @@ const refused = `Nothing was removed. Do what the lines above say, then run helm
 helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
 
-// Removable checks whether the manager can be removed because nothing depends on it any more.
-// An error says what does, and how to end that.
+// Removable checks whether the manager can be removed because no object depends on it anymore. An
+// error names the dependent objects and how to release them.
 func (c *Checker) Removable(ctx context.Context) error {
 	err := c.all(ctx, []question{
 		{"no cluster is registered", c.unregistered},
@@ -53,7 +53,7 @@ func (c *Checker) unregistered(ctx context.Context) error {
 		enumerate(names))
 }
 
-// released checks that no host PV has Xylem's finalizer, which nobody would remove.
+// released checks that no host PV has Xylem's finalizer, which no controller would remove.
 func (c *Checker) released(ctx context.Context) error {
 	var names []string
 	var list corev1.PersistentVolumeList

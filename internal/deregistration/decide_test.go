@@ -39,38 +39,38 @@ func TestNext(t *testing.T) {
 		leaving leaving
 		want    step
 	}{
-		"nothing is there":                                                  {leaving{connected: true}, finish},
-		"nothing is there, and the member is away":                          {leaving{}, finish},
-		"Pods run there, nobody confirmed":                                  {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
-		"Pods wait there, nobody confirmed":                                 {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
-		"Pods run there, confirmed":                                         {leaving{connected: true, confirmed: true, node: true, pods: running}, evictPods},
-		"Pods only end there: nothing to confirm":                           {leaving{connected: true, node: true, pods: ending}, evictPods},
-		"Pods run there, and the member is away (I2)":                       {leaving{confirmed: true, node: true, pods: running}, waitForMember},
-		"Pods run there, forced, the member is connected: nobody confirmed": {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
-		"Pods run there, the member is away, forced":                        {leaving{forced: true, node: true, pods: running}, evictPods},
-		"Pods run there, the member is away, forced and confirmed":          {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
-		"Pods run there whose Node was deleted, nobody confirmed":           {leaving{connected: true, pods: running}, waitForConfirmation},
-		"leaf Pods run there whose Pods were deleted with the Node":         {leaving{connected: true, leaves: []string{"shop/web-1"}, volumes: held}, waitForLeaves},
-		"the same, forced":                                                  {leaving{connected: true, forced: true, leaves: []string{"shop/web-1"}, volumes: held}, releaseVolumes},
-		"a claim without a volume":                                          {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
-		"a claim without a volume, and the member is away (I1)":             {leaving{node: true, unbound: claim}, waitForMember},
-		"a claim without a volume, the member is away, forced":              {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
-		"a promise without a disk":                                          {leaving{connected: true, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, Drain waits for it":                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, and the member is away (I1)":             {leaving{node: true, promises: held}, waitForMember},
-		"a promise without a disk, the member is away, forced":              {leaving{forced: true, node: true, promises: held}, withdrawClaims},
-		"Pods first, claims then":                                           {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
-		"Retain: bound claims stay, their volumes are released":             {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Retain, and the member is away: nothing there is needed":           {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"no policy is Retain":                                               {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain: bound claims are waited for (I2)":                           {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
-		"Drain: volumes without claims are waited for (I1)":                 {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
-		"Drain, and the member is away (I1)":                                {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
+		"no objects in the member":                                                    {leaving{connected: true}, finish},
+		"no objects in the member, and the member is away":                            {leaving{}, finish},
+		"Pods run in the member, not confirmed":                                       {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
+		"Pods wait in the member, not confirmed":                                      {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
+		"Pods run in the member, confirmed":                                           {leaving{connected: true, confirmed: true, node: true, pods: running}, evictPods},
+		"all Pods in the member are ending: no confirmation needed":                   {leaving{connected: true, node: true, pods: ending}, evictPods},
+		"Pods run there, and the member is away (I2)":                                 {leaving{confirmed: true, node: true, pods: running}, waitForMember},
+		"Pods run in the member, forced, the member is connected: not confirmed":      {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
+		"Pods run there, the member is away, forced":                                  {leaving{forced: true, node: true, pods: running}, evictPods},
+		"Pods run there, the member is away, forced and confirmed":                    {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
+		"Pods of a deleted Node run in the member, not confirmed":                     {leaving{connected: true, pods: running}, waitForConfirmation},
+		"leaf Pods run in the member although their roots were deleted with the Node": {leaving{connected: true, leaves: []string{"shop/web-1"}, volumes: held}, waitForLeaves},
+		"the same, forced":         {leaving{connected: true, forced: true, leaves: []string{"shop/web-1"}, volumes: held}, releaseVolumes},
+		"a claim without a volume": {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
+		"a claim without a volume, and the member is away (I1)":     {leaving{node: true, unbound: claim}, waitForMember},
+		"a claim without a volume, the member is away, forced":      {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
+		"a promise without a disk":                                  {leaving{connected: true, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, Drain waits for it":              {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, and the member is away (I1)":     {leaving{node: true, promises: held}, waitForMember},
+		"a promise without a disk, the member is away, forced":      {leaving{forced: true, node: true, promises: held}, withdrawClaims},
+		"Pods first, claims then":                                   {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
+		"Retain: bound claims are kept, their volumes are released": {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Retain, and the member is away: it is not needed":          {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"no policy is Retain":                                       {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Drain: bound claims are waited for (I2)":                   {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
+		"Drain: volumes without claims are waited for (I1)":         {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
+		"Drain, and the member is away (I1)":                        {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
 		"Drain, the member is away, forced: volumes are released, not destroyed (I2)": {
 			leaving{policy: drain, forced: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain, all is gone":                     {leaving{connected: true, policy: drain, node: true}, waitForNode},
-		"volumes are released, the node exists":  {leaving{policy: retain, node: true, bound: claim, volumes: released}, waitForNode},
-		"volumes are released, the node is gone": {leaving{policy: retain, bound: claim, volumes: released}, finish},
+		"Drain, no objects left":                     {leaving{connected: true, policy: drain, node: true}, waitForNode},
+		"volumes are released, the node exists":      {leaving{policy: retain, node: true, bound: claim, volumes: released}, waitForNode},
+		"volumes are released, the node was deleted": {leaving{policy: retain, bound: claim, volumes: released}, finish},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.leaving.next(); got != tc.want {
@@ -80,8 +80,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// If an admin forces the deregistration of a lost member, promises whose disks did not outlive
-// their Pods are taken from it.
+// If an admin forces the deregistration of a lost member, promises that are released with their
+// last Pod are taken from it.
 func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
 	volume := func(name, release string) corev1.PersistentVolume {
@@ -98,7 +98,7 @@ func TestRecall(t *testing.T) {
 	}{
 		"the member is lost, forced":  {forced: true, promises: "scratch", volumes: "data"},
 		"forced, and it is connected": {connected: true, forced: true, volumes: "data, scratch"},
-		"away, nobody insists":        {volumes: "data, scratch"},
+		"away, not forced":            {volumes: "data, scratch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leaving{connected: tc.connected, forced: tc.forced, volumes: []corev1.PersistentVolume{

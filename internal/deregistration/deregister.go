@@ -44,9 +44,9 @@ type leaving struct {
 	policy                       v1alpha1.DeregistrationPolicy
 	// pods of the host that are bound to the virtual node, except those of DaemonSets.
 	pods []corev1.Pod
-	// leaves are the leaf Pods that the member still has, from a live list, when no Pod of the
-	// host is bound to its node. Somebody may have deleted the Node, and the host's garbage
-	// collection the Pods; or a Pod has its volumes there, and no node yet.
+	// leaves are the leaf Pods that the member still has, from a live list, when no Pod of the host
+	// is bound to its node. A user may have deleted the Node, and the host's garbage collection the
+	// Pods. Or a Pod has its volumes in the member, and no node yet.
 	leaves []string
 	// unbound and bound claims that are placed there. Those bound to a promise without a disk
 	// count as unbound.
@@ -57,7 +57,7 @@ type leaving struct {
 	volumes []corev1.PersistentVolume
 	// snapshots of the host that the member has, or may have.
 	snapshots []snapshotv1.VolumeSnapshotContent
-	// node: the virtual node is still there.
+	// node: the virtual node still exists.
 	node bool
 }
 
@@ -362,8 +362,8 @@ func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (
 	}), err
 }
 
-// evict evicts the Pods, so that disruption budgets apply. The member's root_pod finishes them.
-// If an admin forces the deregistration of an unreachable member, it deletes them at once.
+// evict evicts the Pods, so that disruption budgets apply. The member's root_pod finishes them. If
+// an admin forces the deregistration of an unreachable member, it deletes them immediately.
 func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	var blocked []string
@@ -449,7 +449,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
 }
 
-// claimOf returns the claim that a promise is for, or nil if it is gone.
+// claimOf returns the claim of a promise, or nil if it was deleted.
 func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
@@ -462,8 +462,8 @@ func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	return claim, err
 }
 
-// release removes our finalizer from the host PVs, and emits an event on each that its cluster is
-// gone. It changes nothing in the member.
+// release removes Xylem's finalizer from the host PVs, and emits an event on each that its cluster
+// was deregistered. It changes nothing in the member.
 func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {
@@ -490,8 +490,9 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay in the member", text.Count(len(volumes), "volume")))
 }
 
-// releaseSnapshots records on the contents of the member's snapshots that their cluster is gone.
-// From then on, host_snapshot completes their deletion. It changes nothing in the member.
+// releaseSnapshots records on the contents of the member's snapshots that their cluster was
+// deregistered. From then on, host_snapshot completes their deletion. It changes nothing in the
+// member.
 func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, contents []snapshotv1.VolumeSnapshotContent, forced bool) error {
 	writer := r.writer(cr)
 	for i := range contents {
@@ -522,8 +523,8 @@ func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, ab
 	return err
 }
 
-// leaveClaims makes root_pvc report that the member is gone, on the claims whose volumes stay
-// there.
+// leaveClaims makes root_pvc report, on the claims with volumes in the member, that it was
+// deregistered.
 func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	for i := range claims {
 		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {

@@ -1,10 +1,10 @@
 // Package guarded is the only place that writes to a cluster on behalf of a member's
 // controllers. A Leaf writes to a member, a Root to the host. Each write is checked first:
 //
-//   - Is the fence ours?
-//   - Is the object ours, by stamp or label, and UID (I4)?
-//   - May anything be destroyed at present (I2)? A write that ends a leaf claim, or sets a
-//     leaf PV to Delete, needs evidence of package proof that covers the object.
+//   - Does this process hold the fence?
+//   - Does the object belong to this host, by stamp or label, and UID (I4)?
+//   - Is destruction allowed at present (I2)? A write that ends a leaf claim, or sets a leaf PV to
+//     Delete, needs evidence of package proof that covers the object.
 //
 // A delete carries a UID precondition, in the host also a resourceVersion; a patch carries
 // both; a server-side apply carries a UID. So a write meant for one object never meets
@@ -18,13 +18,13 @@
 //
 // # Rate limits
 //
-// Of one member's writes to the host, four are in flight at a time (turns.go), not counting
-// those that have taken longer than a second, which no other write waits for. The same
-// limit applies to the writes of promise, and to those of host_claim. The fence is checked
-// when a write is admitted. Leases and statuses of Nodes, and the leader's own Lease, are
-// not limited. Otherwise, thousands of claims created at once would have a hundred of our
-// requests wait in the host's API server ahead of that Lease, and ahead of the PV
-// controller, which sends one request after the other.
+// Of one member's writes to the host, four are in flight at a time (turns.go), not counting those
+// that have taken longer than a second, which no other write waits for. The same limit applies to
+// the writes of promise, and to those of host_claim. The fence is checked when a write is admitted.
+// Leases and statuses of Nodes, and the leader's own Lease, are not limited. Otherwise, if
+// thousands of claims are created at once, a hundred requests of Xylem would wait in the host's API
+// server ahead of that Lease, and ahead of the PV controller, which sends one request after the
+// other.
 //
 // What a member makes Xylem write to the host is limited too: the status of a Pod or claim
 // has 64 KiB at most, a virtual node 64 resources, and changing statuses write 512 KiB a
@@ -32,6 +32,6 @@
 //
 // # Events
 //
-// Two events that differ only in their note are one event to client-go's recorder. If
-// several things are reported on one object, their related object or action differs.
+// Two events that differ only in their note are one event to client-go's recorder. So different
+// reports on one object have different related objects or actions.
 package guarded

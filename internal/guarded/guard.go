@@ -12,7 +12,7 @@ import (
 // ErrFenced reports that this process does not hold the member's fence.
 var ErrFenced = errors.New("the fence is not held")
 
-// ErrSuspended reports that nothing may be destroyed until an admin confirms.
+// ErrSuspended reports that destruction is suspended until an admin confirms.
 var ErrSuspended = errors.New("destruction is suspended until an admin confirms")
 
 // ErrForeign reports that Xylem must not write to the object, because it is not Xylem's.

@@ -40,7 +40,7 @@ type untouchable struct{ client.Client }
 // touched is a client that returns an error when a write reaches it.
 type touched struct{ client.Client }
 
-var errTouched = errors.New("the client was called")
+var errTouched = errors.New("the client got a request")
 
 func (touched) Create(context.Context, client.Object, ...client.CreateOption) error {
 	return errTouched
@@ -157,8 +157,8 @@ func TestPatchesCarryThePreconditions(t *testing.T) {
 		"nothing changes": {func(*corev1.PersistentVolumeClaim) {}, map[string]any{}},
 		"an annotation is set": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"a": "b"} },
 			map[string]any{"annotations": map[string]any{"a": "b"}}},
-		"somebody blanks the UID": {func(c *corev1.PersistentVolumeClaim) { c.UID = "" }, map[string]any{}},
-		"somebody puts another UID and version": {func(c *corev1.PersistentVolumeClaim) { c.UID, c.ResourceVersion = "other", "9" },
+		"the UID is removed": {func(c *corev1.PersistentVolumeClaim) { c.UID = "" }, map[string]any{}},
+		"another UID and resourceVersion": {func(c *corev1.PersistentVolumeClaim) { c.UID, c.ResourceVersion = "other", "9" },
 			map[string]any{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestPatchesCarryThePreconditions(t *testing.T) {
 				t.Errorf("patch (-want +got):\n%s", diff)
 			}
 			if before.UID != "uid" || before.ResourceVersion != "7" {
-				t.Error("making the patch changed the object that it is made from")
+				t.Error("creating the patch changed its base object")
 			}
 		})
 	}
@@ -191,21 +191,21 @@ func TestAnnotateClaim(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		ok     bool
 	}{
-		"a key of ours is set":            {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
-		"a key of ours is changed":        {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
-		"a key of ours is removed":        {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
-		"the last key, and the map":       {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
-		"selected-node is removed":        {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
-		"a key of the user's is set":      {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
-		"a key of the user's is changed":  {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
-		"a key of the user's is removed":  {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
-		"a key of the user's beside ours": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
-		"a key that only looks like ours": {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
-		"a label":                         {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
-		"a finalizer, ever":               {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"the spec":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
-		"the status":                      {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
-		"the owner":                       {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
+		"a key of Xylem is set":                {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
+		"a key of Xylem is changed":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
+		"a key of Xylem is removed":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
+		"the last key, and the map":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
+		"selected-node is removed":             {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
+		"a key of the user is set":             {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
+		"a key of the user is changed":         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
+		"a key of the user is removed":         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
+		"a key of the user and a key of Xylem": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
+		"a key similar to Xylem's":             {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
+		"a label":                              {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
+		"any finalizer":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"the spec":                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
+		"the status":                           {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
+		"the owner":                            {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := claim(func(m *metav1.ObjectMeta) { m.Annotations = maps.Clone(tc.before) })
@@ -234,20 +234,20 @@ func TestOwnedLeaf(t *testing.T) {
 		object client.Object
 		want   bool
 	}{
-		"the whole stamp":           {claim(stamped), true},
-		"no stamp at all":           {claim(), false},
-		"a stamp of another name":   {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "copied" }), false},
-		"another host's stamp":      {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
-		"no host label":             {claim(stamped, without(v1alpha1.LabelHost)), false},
-		"not said to be managed":    {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
-		"a copy of a leaf":          {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "data-2" }), false},
-		"no root":                   {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
-		"no root's UID":             {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
-		"labels only, on a claim":   {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},
-		"a namespace that we made":  {namespace(map[string]string{v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), true},
-		"a namespace handed to us":  {namespace(map[string]string{v1alpha1.LabelHost: hostID}), false},
-		"a namespace of another":    {namespace(map[string]string{v1alpha1.LabelHost: "other", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), false},
-		"a namespace of the member": {namespace(nil), false},
+		"the whole stamp":                      {claim(stamped), true},
+		"no stamp":                             {claim(), false},
+		"a stamp of another name":              {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "copied" }), false},
+		"another host's stamp":                 {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
+		"no host label":                        {claim(stamped, without(v1alpha1.LabelHost)), false},
+		"no managed-by label":                  {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
+		"a copy of a leaf":                     {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "data-2" }), false},
+		"no root":                              {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
+		"no root's UID":                        {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
+		"labels only, on a claim":              {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},
+		"a namespace that Xylem created":       {namespace(map[string]string{v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), true},
+		"a namespace handed over to this host": {namespace(map[string]string{v1alpha1.LabelHost: hostID}), false},
+		"a namespace of another":               {namespace(map[string]string{v1alpha1.LabelHost: "other", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), false},
+		"a namespace of the member":            {namespace(nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := l.owned(tc.object)
@@ -267,10 +267,10 @@ func TestHolds(t *testing.T) {
 	}{
 		"our claim is bound to it":        {claim(stamped), func(*corev1.PersistentVolume) {}, true},
 		"no claim":                        {nil, func(*corev1.PersistentVolume) {}, false},
-		"somebody else's claim":           {claim(), func(*corev1.PersistentVolume) {}, false},
+		"a foreign claim":                 {claim(), func(*corev1.PersistentVolume) {}, false},
 		"our claim names another volume":  {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
 		"it is bound to another claim":    {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
-		"it is bound to nothing":          {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"it is not bound":                 {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
 		"its claimRef has no UID, nor we": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,21 +292,21 @@ func TestOwnedRoot(t *testing.T) {
 		object client.Object
 		want   bool
 	}{
-		"a host PV of ours": {hostVolume(), true},
-		"a promise of ours": {promise(), true},
-		"a mock volume of another's": {func() client.Object {
+		"a host PV of Xylem": {hostVolume(), true},
+		"a promise of Xylem": {promise(), true},
+		"a mock volume of another driver": {func() client.Object {
 			v := promise()
 			v.Annotations = map[string]string{v1alpha1.AnnotationMockPV: "true"}
 			return v
 		}(), false},
-		"a volume that says it is a promise": {func() client.Object { v := promise(); v.Spec.CSI.Driver = "other"; return v }(), false},
-		"a PV of another driver":             {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
-		"a PV without a CSI source":          {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
-		"a PV that names no member":          {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
-		"an object that we manage":           {&corev1.Node{ObjectMeta: meta("n", ours)}, true},
-		"an object that somebody manages":    {&corev1.Node{ObjectMeta: meta("n", func(m *metav1.ObjectMeta) { m.Labels = map[string]string{v1alpha1.LabelManagedBy: "Helm"} })}, false},
-		"an object without labels":           {&corev1.ConfigMap{ObjectMeta: meta("c")}, false},
-		"a user's Pod is never ours to edit": {&corev1.Pod{ObjectMeta: meta("p")}, false},
+		"a foreign volume with the promise label": {func() client.Object { v := promise(); v.Spec.CSI.Driver = "other"; return v }(), false},
+		"a PV of another driver":                  {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
+		"a PV without a CSI source":               {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
+		"a PV that names no member":               {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
+		"an object that Xylem manages":            {&corev1.Node{ObjectMeta: meta("n", ours)}, true},
+		"an object that another program manages":  {&corev1.Node{ObjectMeta: meta("n", func(m *metav1.ObjectMeta) { m.Labels = map[string]string{v1alpha1.LabelManagedBy: "Helm"} })}, false},
+		"an object without labels":                {&corev1.ConfigMap{ObjectMeta: meta("c")}, false},
+		"a user's Pod":                            {&corev1.Pod{ObjectMeta: meta("p")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := ownedRoot(tc.object); (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
@@ -338,13 +338,13 @@ func TestOwnedLease(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  bool
 	}{
-		"owned by our node":                  {node(), lease(), true},
-		"labelled, without an owner":         {node(), lease(ours, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), true},
-		"a kubelet's: another owner (I4)":    {node(), lease(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].UID = "other" }), false},
-		"of another name (I4)":               {node(), lease(func(m *metav1.ObjectMeta) { m.Name = "worker-1" }), false},
-		"in another namespace (I4)":          {node(), lease(func(m *metav1.ObjectMeta) { m.Namespace = "kube-system" }), false},
-		"of a node that is not virtual (I4)": {node(without(v1alpha1.LabelVirtualNode)), lease(), false},
-		"of a node that is not ours (I4)":    {node(without(v1alpha1.LabelManagedBy)), lease(), false},
+		"owned by our node":                   {node(), lease(), true},
+		"labelled, without an owner":          {node(), lease(ours, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), true},
+		"a kubelet's: another owner (I4)":     {node(), lease(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].UID = "other" }), false},
+		"of another name (I4)":                {node(), lease(func(m *metav1.ObjectMeta) { m.Name = "worker-1" }), false},
+		"in another namespace (I4)":           {node(), lease(func(m *metav1.ObjectMeta) { m.Namespace = "kube-system" }), false},
+		"of a node that is not virtual (I4)":  {node(without(v1alpha1.LabelVirtualNode)), lease(), false},
+		"the capacity of a foreign node (I4)": {node(without(v1alpha1.LabelManagedBy)), lease(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := ownedLease(tc.node, tc.lease); (err == nil) != tc.want {
@@ -395,7 +395,7 @@ func TestHostDeletesCarryThePreconditions(t *testing.T) {
 	}
 }
 
-// nothing is an empty reader, except for a PV.
+// nothing is a reader without objects, except for a PV.
 type nothing struct {
 	client.Reader
 	pv *corev1.PersistentVolume
@@ -418,7 +418,7 @@ func prover(pv *corev1.PersistentVolume) proof.Prover {
 	}
 }
 
-// lost returns evidence for a claim whose root and volume are gone.
+// lost returns evidence for a claim whose root and volume were deleted.
 func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
 	p := prover(nil)
 	origin, _ := mirror.OriginIn(hostID, claim)
@@ -533,7 +533,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			leaf := handed(func(pv *corev1.PersistentVolume) { stamped(&pv.ObjectMeta) })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume that nobody recorded": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take an unrecorded volume": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.TakeVolume(ctx, actor, handed(), retained, hostVolume())
 		}, foreign: true},
 		"take a re-created volume": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
@@ -552,7 +552,7 @@ func TestWritesAreGuarded(t *testing.T) {
 		"record a host PV of another member": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, asking(handed()), handed(), mirror.Member{Registration: "cluster39", ClusterID: "id39"})
 		}, foreign: true},
-		"record a host PV of ours again": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"record a host PV of Xylem again": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, hostVolume(), handed(), here)
 		}, foreign: true},
 		"put a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
@@ -595,7 +595,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.AnnotateClaim(ctx, actor, claim(), claim())
 		}},
 		"finish a deleted Pod": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.FinishPod(ctx, deletedPod) }},
-		"finish a Pod nobody deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"finish a Pod that was not deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.FinishPod(ctx, &corev1.Pod{ObjectMeta: meta("web")})
 		}, foreign: true},
 		"create a host PV":  {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},
@@ -609,10 +609,10 @@ func TestWritesAreGuarded(t *testing.T) {
 			v.UID = "uid"
 			return r.Delete(ctx, v)
 		}},
-		"delete a host PV without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
-		"delete another PV":            {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
-		"create a reflected class":     {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
-		"create a class of nobody's":   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
+		"delete a host PV without UID":    {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
+		"delete another PV":               {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"create a reflected class":        {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
+		"create a class without an offer": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
 		"patch a reflected class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.Patch(ctx, actor, reflectedClass(), reflectedClass())
 		}},
@@ -671,7 +671,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 }
 
-// An error caused by the end of a link is not reported, because nobody could act on it.
+// An error caused by the end of a link is not reported, because no user can act on it.
 func TestSettlingAtTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	settling := Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -692,10 +692,10 @@ func TestSettling(t *testing.T) {
 		fails  bool
 	}{
 		"all is well":                     {nil, reconcile.Result{}, false},
-		"a precondition missed":           {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
+		"a failed precondition":           {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
 		"the fence is lost":               {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
 		"destruction waits for an admin":  {fmt.Errorf("delete: %w", ErrSuspended), reconcile.Result{}, false},
-		"an object is not ours":           {ErrForeign, reconcile.Result{}, true},
+		"a foreign object":                {ErrForeign, reconcile.Result{}, true},
 		"another error, for the back-off": {other, reconcile.Result{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
 }
 
 // Create creates a stamped object. It returns AlreadyExists unchanged, because only the next
-// observation shows whose the other object is.
+// observation shows who owns the other object.
 func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
 		return err
@@ -71,9 +71,9 @@ func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, aft
 	})
 }
 
-// Delete deletes a stamped object that holds no data, or a namespace, which its caller has
-// found empty. DeleteClaim deletes a claim, DeleteSnapshot and DeleteContent what is of a
-// snapshot, and nothing deletes a PV.
+// Delete deletes a stamped object that holds no data, or a namespace, which its caller has found
+// empty. DeleteClaim deletes a claim. DeleteSnapshot and DeleteContent delete the objects of a
+// snapshot. No method deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err

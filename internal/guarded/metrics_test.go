@@ -18,12 +18,12 @@ func TestResultOf(t *testing.T) {
 		err  error
 		want string
 	}{
-		"none":                {nil, "ok"},
-		"a reason":            {refusedAs("Conflict"), "Conflict"},
-		"one that is made up": {refusedAs("x7f3"), "error"},
-		"not even a string":   {refusedAs("\xff"), "error"},
-		"no reason":           {refusedAs(""), "error"},
-		"no API error":        {errors.New("cut"), "error"},
+		"none":              {nil, "ok"},
+		"a reason":          {refusedAs("Conflict"), "Conflict"},
+		"an invented value": {refusedAs("x7f3"), "error"},
+		"not a string":      {refusedAs("\xff"), "error"},
+		"no reason":         {refusedAs(""), "error"},
+		"no API error":      {errors.New("cut"), "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := resultOf(tt.err); got != tt.want {

@@ -16,8 +16,7 @@ import (
 const (
 	// memory is how long a write is remembered. Caches usually lag by milliseconds.
 	memory = 5 * time.Second
-	// memoryOfCreation is shorter, because an object that somebody deletes must be re-created
-	// soon.
+	// memoryOfCreation is shorter, because an object that a user deletes must be re-created soon.
 	memoryOfCreation = time.Second
 )
 

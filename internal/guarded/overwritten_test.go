@@ -88,19 +88,19 @@ func TestWritesOnStatesThatWeReplaced(t *testing.T) {
 		sent        int
 		refused     bool
 	}{
-		"a patch of the state before it":                  {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
-		"a delete of the state before it":                 {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
-		"a second delete":                                 {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
-		"a patch of what is being deleted, seen before":   {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
-		"a patch of the state after it":                   {answer: 8, first: patch, then: patch, version: 8, sent: 2},
-		"a patch of the state that somebody made of it":   {answer: 8, first: patch, then: patch, version: 9, sent: 2},
-		"a patch after one that changed nothing":          {answer: 7, first: patch, then: patch, version: 7, sent: 2},
-		"an apply to the state before one":                {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
-		"an apply to the state after one":                 {answer: 8, first: apply, then: apply, version: 8, sent: 2},
-		"an apply after one that changed nothing":         {answer: 7, first: apply, then: apply, version: 7, sent: 2},
-		"an apply after one that failed":                  {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
-		"another actor's apply to the state before one":   {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
-		"a patch after one that failed, or may have done": {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
+		"a patch of the state before it":                          {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
+		"a delete of the state before it":                         {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
+		"a second delete":                                         {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
+		"a patch of an object that is being deleted, read before": {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
+		"a patch of the state after it":                           {answer: 8, first: patch, then: patch, version: 8, sent: 2},
+		"a patch of the state after another writer's change":      {answer: 8, first: patch, then: patch, version: 9, sent: 2},
+		"a patch after a patch without changes":                   {answer: 7, first: patch, then: patch, version: 7, sent: 2},
+		"an apply to the state before another apply":              {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
+		"an apply to the state after another apply":               {answer: 8, first: apply, then: apply, version: 8, sent: 2},
+		"an apply after an apply without changes":                 {answer: 7, first: apply, then: apply, version: 7, sent: 2},
+		"an apply after a failed apply":                           {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
+		"another actor's apply to the state before an apply":      {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
+		"a patch after a patch with an unknown result":            {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{version: test.answer, err: test.err}
@@ -137,9 +137,9 @@ func TestWhatWasMadeAMomentAgo(t *testing.T) {
 		sent    int
 		refused bool
 	}{
-		"made twice":                        {sent: 1, refused: true},
-		"made after it failed, or may have": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
-		"made anew after we took it away":   {between: func(r *Root) error { return r.Delete(t.Context(), volumeOf(7)) }, sent: 3},
+		"made twice": {sent: 1, refused: true},
+		"a creation after a creation with an unknown result": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
+		"re-created after Xylem deleted it":                  {between: func(r *Root) error { return r.Delete(t.Context(), volumeOf(7)) }, sent: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{err: test.err}

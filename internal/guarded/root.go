@@ -73,7 +73,7 @@ func ownAnnotation(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Prefix) || key == volumehelpers.AnnSelectedNode
 }
 
-// FinishPod removes a Pod that its owner has deleted and whose leaf is gone, as its kubelet
+// FinishPod removes a Pod that its owner has deleted and that has no leaf anymore, as its kubelet
 // would.
 func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
@@ -107,8 +107,8 @@ func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.Pe
 }
 
 // FreePromise takes a promise from a member without the member's involvement, so that another one
-// can fulfill it. It removes the claim's placement first, and then changes the promise.
-// Afterwards, any member can place the claim. claim is nil if it is gone.
+// can fulfill it. It removes the claim's placement first, and then changes the promise. Afterwards,
+// any member can place the claim. claim is nil if it was deleted.
 func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) error {
 	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
 		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {
@@ -119,7 +119,7 @@ func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.Persis
 }
 
 // Delete deletes a host PV, or another object of Xylem's, if it is unchanged since it was read.
-// Anybody with write access can have taken it over since then by removing Xylem's labels.
+// Since then, any user with write access may have taken it over by removing Xylem's labels.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// behind is how long a reconcile waits for the event of an object that has changed or is gone.
+// behind is how long a reconcile waits for the event of an object that has changed or was deleted.
 // The event usually comes within milliseconds.
 const behind = time.Second
 

@@ -44,9 +44,9 @@ func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnap
 	return l.delete(ctx, content)
 }
 
-// PatchContent changes a content of a member: one that carries our stamp, or that of a
-// VolumeSnapshot of Xylem's, which is there, or which a content of the host records, UIDs matching.
-// SetContentDelete sets its policy to Delete.
+// PatchContent changes a content of a member. The content must have this host's stamp, or belong to
+// a VolumeSnapshot with the stamp. That VolumeSnapshot must exist, or a content of the host must
+// record it with the same UID. SetContentDelete sets its policy to Delete.
 func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot, host *snapshotv1.VolumeSnapshotContent) error {
 	ofLeaf := leaf != nil && l.owned(leaf) == nil && mirrorsnapshot.Binds(before, leaf.UID)
 	recorded := host != nil && mirrorsnapshot.Own(host) && mirrorsnapshot.Binds(before, mirrorsnapshot.RecordOf(host).Snapshot)
@@ -90,7 +90,7 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 const contentSize = 8 << 10
 
 // PatchContentStatus writes the status of a content of the host whose driver Xylem is, as its
-// csi-snapshotter would: unless somebody has written to it since it was seen.
+// csi-snapshotter would, unless it has changed since it was read.
 func (r *Root) PatchContentStatus(ctx context.Context, by Actor, before *snapshotv1.VolumeSnapshotContent, status *snapshotv1.VolumeSnapshotContentStatus) error {
 	if !mirrorsnapshot.Own(before) {
 		return foreign(before, "Xylem is not its driver")

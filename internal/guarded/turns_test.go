@@ -109,7 +109,7 @@ func TestTurnsInVain(t *testing.T) {
 		synctest.Wait()
 		giveUp()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("nobody wants it: %v", err)
+			t.Errorf("canceled: %v", err)
 		}
 
 		for range atOnce {

@@ -128,8 +128,8 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	return count(w.cluster, w.side, "delete", obj, err)
 }
 
-// unchanged returns the delete option with a resourceVersion precondition: delete only if
-// nobody has written to the object since it was read.
+// unchanged returns the delete option with a resourceVersion precondition: delete only if the
+// object has not changed since it was read.
 func unchanged(obj client.Object) client.DeleteOption {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}

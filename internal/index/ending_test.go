@@ -68,15 +68,15 @@ func TestPlace(t *testing.T) {
 		obj  client.Object
 		want string
 	}{
-		"a Pod":                               {pod, in.NodeName},
-		"a claim":                             {claim, in.ClusterID},
-		"a volume":                            {host, in.ClusterID},
-		"one whose label and handle disagree": {forged, ""},
-		"a volume of the host's own":          {leaf, ""},
-		"a promise that no member has":        {promise, ""},
-		"a promise that a member has":         {had, in.ClusterID},
-		"a promise that has its disk":         {fulfilled, in.ClusterID},
-		"another kind":                        {class, ""},
+		"a Pod":    {pod, in.NodeName},
+		"a claim":  {claim, in.ClusterID},
+		"a volume": {host, in.ClusterID},
+		"a volume with different members in label and handle": {forged, ""},
+		"a volume of the host":                                {leaf, ""},
+		"a promise that no member has":                        {promise, ""},
+		"a promise that a member has":                         {had, in.ClusterID},
+		"a promise with a disk":                               {fulfilled, in.ClusterID},
+		"another kind":                                        {class, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := place(tc.obj); got != tc.want {

@@ -80,8 +80,8 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// RegistrationsOf returns the registrations that recorded a cluster. There is one, or two of
-// which one is rejected.
+// RegistrationsOf returns the registrations that recorded a cluster. It returns one registration,
+// or two if the second is rejected.
 func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
@@ -90,8 +90,8 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 	return list.Items, nil
 }
 
-// PromiseOf returns the promise whose claimRef names a claim. It returns nil if there is none,
-// or if somebody created several.
+// PromiseOf returns the promise whose claimRef names a claim. It returns nil if none exists, or if
+// a user created several.
 func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {
 	found, err := volumes(ctx, r, client.MatchingFields{promisesByClaim: string(claim)})
 	if err != nil || len(found) != 1 {
@@ -140,8 +140,8 @@ func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]c
 	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
 }
 
-// VolumesOfLeaf returns the host PVs that represent one leaf PV. There is one, unless somebody
-// else created another.
+// VolumesOfLeaf returns the host PVs that represent one leaf PV. It returns one PV, unless a user
+// created another.
 func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
 }

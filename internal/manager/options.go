@@ -39,13 +39,13 @@ type Options struct {
 	AllowInsecure bool
 	// AllowLoopback allows members' kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a member's fence outlives the manager that held it. ProbeInterval
-	// is the interval of its renewal.
+	// FenceDuration is how long a member's fence remains valid after the manager that held it ends.
+	// ProbeInterval is the interval of its renewal.
 	FenceDuration, ProbeInterval time.Duration
 	// EpochInterval is the interval at which a fence takes its next epoch within a leadership.
 	EpochInterval time.Duration
-	// NodeGrace is how long a member may be away before its Pods become not ready and new ones go
-	// elsewhere.
+	// NodeGrace is how long a member may be away before its Pods become not ready and new ones use
+	// other members.
 	NodeGrace time.Duration
 	// OrphanInterval is the interval at which a member's volumes are compared with the host's, by
 	// live reads, if nothing else triggers it.
@@ -55,8 +55,8 @@ type Options struct {
 	// RenewTokensAfter is the share of the lifetime of a member's token after which Xylem renews
 	// it, if its Secret requests renewal.
 	RenewTokensAfter float64
-	// AnswerLimit is the maximum memory of one decoded response of a member. CacheLimit is that of
-	// all its objects in caches.
+	// AnswerLimit is the maximum memory of one decoded response of a member. CacheLimit is the
+	// maximum memory of all its objects in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
 	// NodeAPIAddress serves the kubelet endpoints that the host's API server calls; "0" disables
 	// it. NodeAPIHost is the address at which the host's API server reaches it.

@@ -35,14 +35,14 @@ func TestServed(t *testing.T) {
 	kind := v1alpha1.GroupVersion.WithKind("ClusterRegistration")
 	missing, down := &meta.NoKindMatchError{GroupKind: kind.GroupKind()}, errors.New("the API server is down")
 	if err := served(t.Context(), &answers{errs: []error{missing, nil}}, kind); err != nil {
-		t.Errorf("a kind that came was not waited for: %v", err)
+		t.Errorf("the wait ended before the kind was served: %v", err)
 	}
 	if err := served(t.Context(), &answers{errs: []error{down}}, kind); !errors.Is(err, down) {
 		t.Errorf("error is %v", err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	if err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind); !errors.Is(err, context.Canceled) {
-		t.Errorf("error of one that was told to end is %v", err)
+		t.Errorf("the canceled wait returned %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		err := served(t.Context(), &answers{errs: []error{missing}}, kind)

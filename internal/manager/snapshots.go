@@ -16,8 +16,8 @@ import (
 // CustomResourceDefinitions may be installed later, or never.
 const snapshotLook = 30 * time.Second
 
-// serveSnapshots waits, on the leader, until the host serves snapshots, and has them watched from
-// then on. Until then nothing is.
+// serveSnapshots waits, on the leader, until the host serves snapshots, and then starts to watch
+// them.
 func (w *wiring) serveSnapshots(ctx context.Context) error {
 	for {
 		problem, err := member.SnapshotsServed(ctx, w.live, "the host")

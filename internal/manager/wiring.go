@@ -96,7 +96,7 @@ func (w *wiring) recorder() events.EventRecorder {
 	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
 }
 
-// add adds the host's controllers, and the fleet, which runs those of the members.
+// add adds the host's controllers, and the fleet, which runs the members' controllers.
 func (w *wiring) add() error {
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the check of the host's revision: %w", err)

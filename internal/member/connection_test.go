@@ -40,13 +40,13 @@ func TestIdentify(t *testing.T) {
 		want   string
 		reason string
 	}{
-		"valid identity":                        {member: memberWith("3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"), want: "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
-		"it refuses the credentials":            {member: status(http.StatusUnauthorized), reason: v1alpha1.ReasonUnauthorized},
-		"the credentials lack a permission":     {member: status(http.StatusForbidden), reason: v1alpha1.ReasonForbidden},
-		"it is ill":                             {member: status(http.StatusInternalServerError), reason: v1alpha1.ReasonUnreachable},
-		"it has no identity (I8)":               {member: memberWith(""), reason: v1alpha1.ReasonUnreachable},
-		"the identity is not a valid name (I8)": {member: memberWith("a/../b"), reason: v1alpha1.ReasonUnreachable},
-		"its identity is too long (I8)":         {member: memberWith(strings.Repeat("a", 64)), reason: v1alpha1.ReasonUnreachable},
+		"valid identity":                             {member: memberWith("3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"), want: "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
+		"the member rejects the credentials":         {member: status(http.StatusUnauthorized), reason: v1alpha1.ReasonUnauthorized},
+		"the credentials lack a permission":          {member: status(http.StatusForbidden), reason: v1alpha1.ReasonForbidden},
+		"the member responds with an internal error": {member: status(http.StatusInternalServerError), reason: v1alpha1.ReasonUnreachable},
+		"no identity (I8)":                           {member: memberWith(""), reason: v1alpha1.ReasonUnreachable},
+		"an identity that is not a valid name (I8)":  {member: memberWith("a/../b"), reason: v1alpha1.ReasonUnreachable},
+		"an identity that is too long (I8)":          {member: memberWith(strings.Repeat("a", 64)), reason: v1alpha1.ReasonUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.member)
@@ -80,7 +80,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			t.Cleanup(hostile.Close)
 			c := membertest.ConnectTo(t, hostile)
 			if _, err := c.Identify(t.Context()); err == nil {
-				t.Error("a redirect was taken for an answer")
+				t.Error("Identify accepted a redirect as a response")
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hostile.URL+"/api", http.NoBody)
 			if err != nil {
@@ -90,7 +90,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				_ = response.Body.Close()
 			}
 			if asked {
-				t.Error("the redirect was followed")
+				t.Error("Identify followed the redirect")
 			}
 		})
 	}
@@ -111,13 +111,13 @@ func hostileMember(version string) http.HandlerFunc {
 // The registration and the virtual node show the member's version (I8).
 func TestHostileVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ said, want string }{
-		"a version":             {"v1.36.3", "v1.36.3"},
-		"a distribution's":      {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
-		"with build data":       {"v1.31.2+k3s1", "v1.31.2+k3s1"},
-		"nothing":               {"", member.UnknownVersion},
-		"an escape":             {"v1.36.3\\u001b[2J", member.UnknownVersion},
-		"a word":                {"<script>", member.UnknownVersion},
-		"one that does not end": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
+		"a version":          {"v1.36.3", "v1.36.3"},
+		"a distribution's":   {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
+		"with build data":    {"v1.31.2+k3s1", "v1.31.2+k3s1"},
+		"nothing":            {"", member.UnknownVersion},
+		"an escape":          {"v1.36.3\\u001b[2J", member.UnknownVersion},
+		"a word":             {"<script>", member.UnknownVersion},
+		"an endless version": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
@@ -169,7 +169,7 @@ func TestComplaintsHideTheToken(t *testing.T) {
 				status := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you sent ` + token + `\u001b[2J ` + strings.Repeat("x", 1<<17) + `","code":` + strconv.Itoa(code) + `}`
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(code)
-				_, _ = w.Write([]byte(status)) //nolint:gosec // what a careless server does
+				_, _ = w.Write([]byte(status)) //nolint:gosec // as a careless server does
 			}))
 			t.Cleanup(server.Close)
 			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
@@ -192,13 +192,13 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	t.Cleanup(inside.Close)
 	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
 	for name, tc := range map[string]struct{ host, says string }{
-		"a name that leads to this machine": {"localhost", "loopback"},
-		"this machine":                      {"127.0.0.1", "loopback"},
-		"this machine by IPv6":              {"[::1]", "loopback"},
-		"this machine by a number":          {"[::ffff:7f00:1]", "loopback"},
-		"a cloud's metadata":                {"169.254.169.254", "link-local"},
-		"a cloud's metadata by IPv6":        {"[fd00:ec2::254]", "metadata"},
-		"a neighbour":                       {"[fe80::1]", "link-local"},
+		"a name that resolves to this machine": {"localhost", "loopback"},
+		"this machine":                         {"127.0.0.1", "loopback"},
+		"this machine by IPv6":                 {"[::1]", "loopback"},
+		"this machine by a number":             {"[::ffff:7f00:1]", "loopback"},
+		"a cloud's metadata":                   {"169.254.169.254", "link-local"},
+		"a cloud's metadata by IPv6":           {"[fd00:ec2::254]", "metadata"},
+		"a neighbour":                          {"[fe80::1]", "link-local"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
@@ -213,7 +213,7 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 			if asked {
-				t.Error("the server was asked")
+				t.Error("the server received a request")
 			}
 		})
 	}

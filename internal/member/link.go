@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// firstRetry and LastRetry bound the exponential backoff of a failing request. The controller
-	// retries within half a minute after the cause is gone.
+	// firstRetry and LastRetry bound the exponential backoff of a failing request. So the
+	// controller retries within half a minute after the cause is fixed.
 	firstRetry = 50 * time.Millisecond
 	// LastRetry is the maximum backoff.
 	LastRetry = 30 * time.Second
@@ -53,8 +53,8 @@ type Link struct {
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache
-	// Snapshots of the member, which it may not serve; those of the host are in Host, once
-	// HostSnapshots serves them.
+	// Snapshots is the cache of the member's snapshots, which the member may not serve. Host has
+	// the host's snapshots, once HostSnapshots serves them.
 	Snapshots     *Optional
 	HostSnapshots *route.Optional
 	// Attachments are the member's VolumeAttachments, which it may not let Xylem read.
@@ -66,7 +66,7 @@ type Link struct {
 	Metadata  metadata.Interface
 	// Host reads from the host's cache. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// Router passes on the host's events that concern this member.
+	// Router forwards the host's events that concern this member.
 	Router *route.Router
 	// Recorder emits events on objects of the host.
 	Recorder events.EventRecorder
@@ -221,8 +221,8 @@ func (l *Link) RootEnds(object client.Object, requests route.Requests) source.So
 	return l.Router.Ends(object, requests)
 }
 
-// Own skips objects of the host that have no label of this member. Promises are among them,
-// because every member gets their events.
+// Own skips objects of the host that have no label of this member. It skips promises too, because
+// every member gets their events.
 func (l *Link) Own(requests route.Requests) route.Requests {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {

@@ -26,9 +26,9 @@ const streamAnswerTimeout = 20 * time.Second
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Streams streams logs and upgraded connections from the member's API server. Each stream has
-// its own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow
-// reader delays nobody else.
+// Streams streams logs and upgraded connections from the member's API server. Each stream has its
+// own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow reader
+// delays no other request.
 type Streams struct {
 	server    *url.URL
 	transport *http.Transport

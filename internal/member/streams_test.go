@@ -60,7 +60,7 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%q, %v", content, err)
 		}
 		if got := <-tokens; got != "Bearer "+token || request.Header.Get("Authorization") != "" {
-			t.Errorf("sent %q, want token %q; and the request stays as it is", got, token)
+			t.Errorf("the request was sent with %q, want token %q, and must not change", got, token)
 		}
 		signed, err := s.Upgrades(func(d Dial) Dial { return d }).WrapRequest(request)
 		if err != nil || signed.Header.Get("Authorization") != "Bearer "+token {
@@ -94,6 +94,6 @@ func TestMay(t *testing.T) {
 		t.Errorf("asked %s", r.URL.Path)
 	}
 	if !c.MayLoosen(t.Context()) {
-		t.Error("the right to loosen Pod Security, which the member grants, is not found")
+		t.Error("MayLoosen does not report the granted permission to loosen Pod Security")
 	}
 }

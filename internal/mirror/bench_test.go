@@ -68,7 +68,7 @@ func newEveryday(tb testing.TB) everyday {
 	return e
 }
 
-// BenchmarkTranslations measures what every reconcile does, whether or not it writes.
+// BenchmarkTranslations measures the work that every reconcile does, whether or not it writes.
 func BenchmarkTranslations(b *testing.B) {
 	e := newEveryday(b)
 	for name, do := range map[string]func() bool{
@@ -99,7 +99,7 @@ func BenchmarkTranslations(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if !do() {
-					b.Fatal("not what it should be")
+					b.Fatal("wrong translation")
 				}
 			}
 		})
@@ -113,7 +113,7 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 		"OriginIn": func() { _, _ = mirror.OriginIn(mirrortest.HostID, e.leafClaim) },
 	} {
 		if n := testing.AllocsPerRun(100, do); n > 0 {
-			t.Errorf("%s: %v allocations", name, n)
+			t.Errorf("%s: got %v allocations, want none", name, n)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestCopyNames(t *testing.T) {
 	// The name must never change, because running Pods refer to it.
 	if got := mirrortest.Copies.Name("settings"); got != "settings.xylem-"+digestOfSettings {
-		t.Errorf("the copy is called %s", got)
+		t.Errorf("the copy's name is %s", got)
 	}
 	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength-1)
 	names := []string{
@@ -25,10 +25,10 @@ func TestCopyNames(t *testing.T) {
 	}
 	for i, name := range names {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			t.Errorf("%s is no name: %v", name, problems)
+			t.Errorf("%s is not a valid name: %v", name, problems)
 		}
 		if slices.Contains(names[:i], name) {
-			t.Errorf("two copies are called %s", name)
+			t.Errorf("two copies have the name %s", name)
 		}
 	}
 }
@@ -43,16 +43,16 @@ func TestOriginOfCopies(t *testing.T) {
 		pod        bool
 		want       bool
 	}{
-		"the copy":                         {root: "settings", leaf: mirrortest.Copies.Name("settings"), want: true},
-		"of an earlier namespace":          {root: "settings", leaf: mirror.Copies{HostID: mirrortest.HostID, Namespace: "older-uid"}.Name("settings"), want: true},
-		"as copies were called before":     {root: "settings", leaf: "settings", want: true},
-		"of a root with a long name":       {root: long, leaf: mirrortest.Copies.Name(long), want: true},
-		"of another root":                  {root: "settings", leaf: mirrortest.Copies.Name("password")},
-		"of a root that begins like it":    {root: "settings", leaf: mirrortest.Copies.Name("settings.more")},
-		"copied to another name":           {root: "settings", leaf: "settings-2"},
-		"with no digest":                   {root: "settings", leaf: "settings.xylem-somebody"},
-		"with a longer digest":             {root: "settings", leaf: mirrortest.Copies.Name("settings") + "00"},
-		"a Pod that is called like a copy": {root: "settings", leaf: mirrortest.Copies.Name("settings"), pod: true},
+		"the copy":                             {root: "settings", leaf: mirrortest.Copies.Name("settings"), want: true},
+		"copy from an earlier namespace":       {root: "settings", leaf: mirror.Copies{HostID: mirrortest.HostID, Namespace: "older-uid"}.Name("settings"), want: true},
+		"copy with a name of earlier versions": {root: "settings", leaf: "settings", want: true},
+		"copy of a root with a long name":      {root: long, leaf: mirrortest.Copies.Name(long), want: true},
+		"copy of another root":                 {root: "settings", leaf: mirrortest.Copies.Name("password")},
+		"copy of a root with the same prefix":  {root: "settings", leaf: mirrortest.Copies.Name("settings.more")},
+		"copied to another name":               {root: "settings", leaf: "settings-2"},
+		"without a digest":                     {root: "settings", leaf: "settings.xylem-somebody"},
+		"with a longer digest":                 {root: "settings", leaf: mirrortest.Copies.Name("settings") + "00"},
+		"a Pod with the name of a copy":        {root: "settings", leaf: mirrortest.Copies.Name("settings"), pod: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Namespace: "shop", Name: tc.leaf}

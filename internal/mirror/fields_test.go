@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-var update = flag.Bool("update", false, "write FIELDS.md anew")
+var update = flag.Bool("update", false, "write FIELDS.md again")
 
 const fieldsDoc = "FIELDS.md"
 
@@ -40,7 +40,7 @@ func TestFieldsDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(has)); diff != "" {
-		t.Errorf("%s is not what the tables say; run this test with -update (-want +got):\n%s", fieldsDoc, diff)
+		t.Errorf("%s differs from the tables: run this test with -update (-want +got):\n%s", fieldsDoc, diff)
 	}
 }
 
@@ -49,14 +49,14 @@ func TestEveryFieldIsDecided(t *testing.T) {
 		t.Run(table.Title, func(t *testing.T) {
 			undecided, stale := table.Gaps()
 			for _, path := range undecided {
-				t.Errorf("nobody decided on %s.%s", table.Root, path)
+				t.Errorf("no decision on %s.%s", table.Root, path)
 			}
 			for _, path := range stale {
-				t.Errorf("the entry %s stands for no field, or twice for one", path)
+				t.Errorf("the entry %s matches no field, or a field that another entry matches", path)
 			}
 			for _, f := range table.Fields {
 				if f.Why == "" || strings.ContainsAny(f.Why, "|\n") {
-					t.Errorf("the reason of %s is no cell of a table: %q", f.Path, f.Why)
+					t.Errorf("the reason of %s cannot be a table cell: %q", f.Path, f.Why)
 				}
 			}
 		})
@@ -85,8 +85,8 @@ func TestGaps(t *testing.T) {
 		paths            []string
 		undecided, stale []string
 	}{
-		"all decided as a whole": {paths: []string{"e", "one", "many", "pointer", "time", "map"}},
-		"all decided one by one": {paths: []string{"e", "one.a", "one.b", "many[].a", "many[].b", "pointer.a", "pointer.b", "time", "map"}},
+		"one decision for the whole struct": {paths: []string{"e", "one", "many", "pointer", "time", "map"}},
+		"one decision for each field":       {paths: []string{"e", "one.a", "one.b", "many[].a", "many[].b", "pointer.a", "pointer.b", "time", "map"}},
 		"a new field at the top": {
 			paths:     []string{"e", "one", "many", "time", "map"},
 			undecided: []string{"pointer"},
@@ -95,15 +95,15 @@ func TestGaps(t *testing.T) {
 			paths:     []string{"one", "many", "pointer", "time", "map"},
 			undecided: []string{"e"},
 		},
-		"new fields below": {
+		"new nested fields": {
 			paths:     []string{"e", "one.a", "many[].b", "pointer.a", "time", "map"},
 			undecided: []string{"one.b", "many[].a", "pointer.b"},
 		},
-		"a field that is gone": {
+		"a removed field": {
 			paths: []string{"e", "one", "many", "pointer", "time", "map", "old", "one.c"},
 			stale: []string{"old", "one.c"},
 		},
-		"a field below one that is decided": {
+		"a field nested in a decided one": {
 			paths: []string{"e", "one", "one.a", "many", "pointer", "time", "map"},
 			stale: []string{"one.a"},
 		},
@@ -238,7 +238,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 				// The tests of each translation check the result. This one only checks that the value
 				// changes.
 				if reflect.DeepEqual(field.Interface(), got.Interface()) && !slices.Contains(sometimesTheSame, f.Path) {
-					t.Errorf("is translated by name only: %v", got.Interface())
+					t.Errorf("the table says translate, but the field is unchanged: %v", got.Interface())
 				}
 			default:
 				t.Errorf("unknown decision %q", f.Decision)

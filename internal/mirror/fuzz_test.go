@@ -141,7 +141,7 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 		t.Errorf("references (-root +leaf):\n%s", diff)
 	}
 	if lacks := podspec.MissingDebugContainers(root, debugged); len(lacks) > 0 {
-		t.Errorf("ephemeral containers are lacking still: %v", lacks)
+		t.Errorf("ephemeral containers are still missing: %v", lacks)
 	}
 	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {
 		t.Errorf("origin: %v, %v", origin, ok)
@@ -151,7 +151,7 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	}
 	for _, c := range leaf.Spec.TopologySpreadConstraints {
 		if v1alpha1.Reserved(c.TopologyKey) || len(c.MatchLabelKeys) > 0 {
-			t.Errorf("a constraint that the member cannot answer: %+v", c)
+			t.Errorf("a constraint that the member cannot evaluate: %+v", c)
 		}
 	}
 	for _, toleration := range leaf.Spec.Tolerations {
@@ -191,10 +191,10 @@ func FuzzTranslateClaim(f *testing.F) {
 			t.Errorf("translating twice changes something (-once +twice):\n%s", diff)
 		}
 		if leaf.Spec.VolumeName != "" {
-			t.Errorf("the leaf asks for volume %s", leaf.Spec.VolumeName)
+			t.Errorf("the leaf requests volume %s", leaf.Spec.VolumeName)
 		}
 		if _, changes := pvc.Growth(root, leaf); changes {
-			t.Error("a new leaf has to grow")
+			t.Error("a new leaf must be expanded")
 		}
 
 		root.Status.Phase, leaf.Status = corev1.ClaimBound, root.Status

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MadeByUs reports whether Xylem created a member's namespace: it has this host's complete
-// stamp for its name. A namespace that was only handed over belongs to its admin, and Xylem
-// never changes or deletes it.
+// MadeByUs reports whether Xylem created a member's namespace: it has this host's complete stamp
+// for its name. A namespace that an admin only handed over belongs to that admin, and Xylem never
+// changes or deletes it.
 func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	if ns == nil {
 		return false
@@ -60,18 +60,18 @@ func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 }
 
 // LeafNamespace returns the namespace that Xylem creates in a member for the leaves of a host
-// namespace, including its origin. It copies only the labels of Pod Security, and only to
-// tighten. Other labels may grant permissions and quotas in the host. In the member, its admin
-// decides on those.
+// namespace, including its origin. It copies only the labels of Pod Security, and only to tighten.
+// Other labels may grant permissions and quotas in the host. The member's admin decides on those in
+// the member.
 func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
 	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: leafPodSecurity(root, m.LoosenPodSecurity)}}
 	OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf
 }
 
-// KeepPodSecurity reports whether a Pod Security label that somebody in the member set stays
-// instead of the one that Xylem wants. The member's admin may tighten the host's level, and may
-// loosen a level that the host has not set.
+// KeepPodSecurity reports whether Xylem keeps a Pod Security label that a user of the member set,
+// instead of setting its own. The member's admin may tighten the host's level, and may loosen a
+// level that the host has not set.
 func KeepPodSecurity(key, theirs string, root *corev1.Namespace) bool {
 	switch root.Labels[key] {
 	case levelRestricted:

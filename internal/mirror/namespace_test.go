@@ -70,7 +70,7 @@ func TestMadeByUs(t *testing.T) {
 		})
 	}
 	if mirror.MadeByUs(nil, "host-1") {
-		t.Error("nothing was made by us")
+		t.Error("MadeByUs returned false in every case")
 	}
 }
 
@@ -82,14 +82,14 @@ func TestLeafPodSecurity(t *testing.T) {
 		loosen bool
 		want   map[string]string
 	}{
-		"none":                        {nil, false, map[string]string{enforce: "baseline"}},
-		"others":                      {map[string]string{"team": "a"}, false, map[string]string{enforce: "baseline"}},
-		"privileged":                  {map[string]string{enforce: "privileged", audit: "privileged"}, false, map[string]string{enforce: "baseline"}},
-		"restricted":                  {map[string]string{enforce: "restricted", audit: "baseline"}, false, map[string]string{enforce: "restricted", audit: "baseline"}},
-		"of an old version":           {map[string]string{enforce: "restricted", version: "v1.0"}, false, map[string]string{enforce: "restricted"}},
-		"of an old version, by leave": {map[string]string{enforce: "restricted", version: "v1.0"}, true, map[string]string{enforce: "restricted", version: "v1.0"}},
-		"privileged, by leave":        {map[string]string{enforce: "privileged"}, true, map[string]string{enforce: "privileged"}},
-		"none, by leave":              {map[string]string{"team": "a"}, true, map[string]string{}},
+		"none":                      {nil, false, map[string]string{enforce: "baseline"}},
+		"others":                    {map[string]string{"team": "a"}, false, map[string]string{enforce: "baseline"}},
+		"privileged":                {map[string]string{enforce: "privileged", audit: "privileged"}, false, map[string]string{enforce: "baseline"}},
+		"restricted":                {map[string]string{enforce: "restricted", audit: "baseline"}, false, map[string]string{enforce: "restricted", audit: "baseline"}},
+		"a label of an old version": {map[string]string{enforce: "restricted", version: "v1.0"}, false, map[string]string{enforce: "restricted"}},
+		"a label of an old version, loosening allowed": {map[string]string{enforce: "restricted", version: "v1.0"}, true, map[string]string{enforce: "restricted", version: "v1.0"}},
+		"privileged, loosening allowed":                {map[string]string{enforce: "privileged"}, true, map[string]string{enforce: "privileged"}},
+		"no label, loosening allowed":                  {map[string]string{"team": "a"}, true, map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u", Labels: tc.root}}

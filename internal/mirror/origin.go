@@ -10,9 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Origin identifies the root object for which a leaf object was created. Every leaf object of
-// Xylem's has it as a stamp. An object without this host's complete stamp is foreign, whatever
-// its name.
+// Origin identifies the root object for which a leaf object was created. Every leaf object has it
+// as a stamp. An object without this host's complete stamp is foreign, whatever its name.
 type Origin struct {
 	// HostID is the cluster ID of the host.
 	HostID string
@@ -52,7 +51,8 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	return o, ok
 }
 
-// OriginIn is OriginOf for the leaf objects of one host. It returns false for those of another.
+// OriginIn is OriginOf for the leaf objects of one host. It returns false for leaf objects of
+// another host.
 func OriginIn(hostID string, leaf metav1.Object) (Origin, bool) {
 	o, ok := OriginOf(leaf)
 	return o, ok && o.HostID == hostID

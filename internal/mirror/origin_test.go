@@ -25,17 +25,17 @@ func TestOriginIn(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"whole":                  {func(*corev1.Pod) {}, true},
-		"where its root is":      {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
-		"copied to another name": {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
-		"forged elsewhere":       {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},
-		"of another host":        {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelHost] = "other" }, false},
-		"without a host":         {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelHost) }, false},
-		"without a manager":      {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelManagedBy) }, false},
-		"managed by another":     {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelManagedBy] = "Helm" }, false},
-		"without a root":         {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRoot) }, false},
-		"a root without a name":  {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRoot] = "shop/" }, false},
-		"without the root's UID": {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRootUID) }, false},
+		"whole":                   {func(*corev1.Pod) {}, true},
+		"in the root's namespace": {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
+		"copied to another name":  {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
+		"forged elsewhere":        {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},
+		"another host":            {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelHost] = "other" }, false},
+		"without a host":          {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelHost) }, false},
+		"without a manager":       {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelManagedBy) }, false},
+		"another manager":         {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelManagedBy] = "Helm" }, false},
+		"without a root":          {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRoot) }, false},
+		"a root without a name":   {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRoot] = "shop/" }, false},
+		"without the root's UID":  {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRootUID) }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,13 +62,13 @@ func FuzzOriginRoundTrip(f *testing.F) {
 
 		got, ok := mirror.OriginIn(hostID, leaf)
 		if !ok {
-			t.Fatal("the stamp is not whole")
+			t.Fatal("the stamp is incomplete")
 		}
 		if diff := cmp.Diff(mirror.OriginFor(hostID, root), got); diff != "" {
 			t.Errorf("origin (-want +got):\n%s", diff)
 		}
 		if leaf.Labels["a"] != "b" || leaf.Annotations["c"] != "d" {
-			t.Error("the stamp took away what was there")
+			t.Error("the stamp removed existing labels or annotations")
 		}
 	})
 }

@@ -7,8 +7,8 @@ import "github.com/xylem-io/xylem/api/v1alpha1"
 // others.
 const annotationsLimit, annotationsMargin = 256 << 10, 16 << 10
 
-// recordPart returns the maximum size, in bytes, of a growing annotation in the host's record
-// of a member, so that none uses up the others' space.
+// recordPart returns the maximum size, in bytes, of a growing annotation in the host's record of a
+// member, so that no annotation uses up the space of another.
 func recordPart(annotation string) int {
 	if annotation == v1alpha1.AnnotationWithdrawn {
 		return 128 << 10

@@ -5,7 +5,7 @@ package mirror
 type Refusal struct {
 	// Reason is CamelCase, for events and conditions.
 	Reason string
-	// Message says what happened and what to do.
+	// Message describes what happened and what to do.
 	Message string
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Reporter is the content of AnnotationReportedBy: what a root claim's Placed condition, or a
-// root Pod's Pushed condition, is about.
+// Reporter is the content of AnnotationReportedBy: the member and claim that a root claim's Placed
+// condition, or a root Pod's Pushed condition, refers to.
 type Reporter struct {
 	// ClusterID of the member.
 	ClusterID string

@@ -314,7 +314,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Every line is passed on immediately, and the stream ends with the link.
+// The manager forwards every line immediately, and the stream ends with the link.
 func TestLogsFollow(t *testing.T) {
 	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
@@ -426,10 +426,10 @@ func TestRefused(t *testing.T) {
 		"the anonymous user":                       {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
 		"a failing authenticator":                  {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
 		"without the right":                        {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
-		"without the right, no such Pod":           {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
+		"without the right, a missing Pod":         {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
 		"without the right, a Pod on another node": {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
 		"a right on another node":                  {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
-		"no such Pod":                              {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
+		"a missing Pod":                            {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
 		"a Pod on a node of the host":              {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
 		"health, without the right":                {"admin", "/healthz", http.StatusForbidden},
 		"health":                                   {"root", "/healthz", http.StatusOK},
@@ -586,9 +586,9 @@ func TestNoLink(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"another replica leads":         {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is away":            {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
-		"the member is being connected": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
+		"another replica leads":                   {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
+		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
+		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, echo, func(o *Options, _ *api, _ *objects) {

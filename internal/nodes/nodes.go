@@ -21,7 +21,7 @@ func Represents(node *corev1.Node, clusterID string) bool {
 	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID
 }
 
-// Taken reports whether another Node uses the name of a member's node: a real one, or one that
+// Taken reports whether another Node uses the name of a member's node: a real Node, or a Node that
 // represents another cluster. Xylem never changes such a Node (I4). It returns false for nil.
 func Taken(node *corev1.Node, clusterID string) bool {
 	return node != nil && !Represents(node, clusterID)
@@ -85,7 +85,7 @@ func Away(node *corev1.Node) bool {
 // tolerations: tolerationSeconds of the tolerations that the API server's admission adds.
 const DefaultEviction = 300 * time.Second
 
-// awayMessage says since which time a member has been away, and what happens to its Pods.
+// awayMessage states since when a member has been away, and what happens to its Pods.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
 	since := away.LastTransitionTime.UTC()
 	cause, is := away.Message, "away"

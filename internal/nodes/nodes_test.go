@@ -15,7 +15,7 @@ func virtual(ready corev1.ConditionStatus) *corev1.Node {
 		v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: "xylem", v1alpha1.LabelCluster: "a", v1alpha1.LabelClusterID: "id",
 	}}}
 	if ready != "" {
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Message: "as it is"}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Message: "the virtual node"}}
 	}
 	return n
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // Adoptable reports why a claim may not have the leaf volume that it requests and that no host
-// volume represents, or nil. Anybody who may create a claim can write volumeName, so the request
-// alone allows nothing. It is allowed if the volume belonged to this tenant and was never
-// released: its namespace is the same object, and its leaf claim still has the volume (kept).
-// Otherwise, an admin must allow it on the registration.
+// volume represents, or nil. Every user who may create a claim can write volumeName, so the request
+// alone allows nothing. It is allowed if the volume belonged to this tenant and was never released:
+// the namespace has the same UID, and the leaf claim still has the volume (kept). Otherwise, an
+// admin must allow it on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(

@@ -14,8 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a claim that was re-created and names the volume that one of its
-// name had.
+// comeBack is a re-created claim that names the volume of an earlier claim with its name.
 type comeBack struct {
 	root      *corev1.PersistentVolumeClaim
 	leaf      *corev1.PersistentVolume
@@ -58,23 +57,23 @@ func TestAdoptable(t *testing.T) {
 		back comeBack
 		want string
 	}{
-		"of the same tenant, and never given up":          {back(), ""},
-		"the namespace was re-created (I8)":               {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
-		"the same, and an admin allows it":                {back(anotherNamespace, allow("pv-1")), ""},
-		"the same, and an admin allows all":               {back(anotherNamespace, allow(AdoptsAll)), ""},
-		"the same, and an admin allows another":           {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
-		"whose namespace it was is not known (I8)":        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was given up (I8)":                            {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was given up, and an admin allows it":         {back(released, allow("pv-1")), ""},
-		"the claim asks for more":                         {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for more, and an admin allows it": {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for less":                         {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},
-		"the claim is of another class":                   {back(func(b *comeBack) { b.class.Name = "other" }), v1alpha1.ReasonVolumeMismatch},
-		"the claim's class leads to the volume's": {back(func(b *comeBack) {
+		"the same tenant, never released":                              {back(), ""},
+		"the namespace was re-created (I8)":                            {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
+		"the namespace was re-created, an admin allows the volume":     {back(anotherNamespace, allow("pv-1")), ""},
+		"the namespace was re-created, an admin allows all":            {back(anotherNamespace, allow(AdoptsAll)), ""},
+		"the namespace was re-created, an admin allows another volume": {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
+		"the earlier namespace is unknown (I8)":                        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
+		"the volume was released (I8)":                                 {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
+		"the volume was released, an admin allows it":                  {back(released, allow("pv-1")), ""},
+		"the claim requests more":                                      {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
+		"the claim requests more, an admin allows the volume":          {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
+		"the claim requests less":                                      {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},
+		"the claim has another class":                                  {back(func(b *comeBack) { b.class.Name = "other" }), v1alpha1.ReasonVolumeMismatch},
+		"the claim's class maps to the volume's class": {back(func(b *comeBack) {
 			b.class.Name, b.rules.Spec.Storage.Classes = "other", []v1alpha1.ClassMapping{{Host: "other", Member: "disk"}}
 		}), ""},
-		"the claim asks for another access mode": {back(func(b *comeBack) { b.root.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for a block device": {back(func(b *comeBack) {
+		"the claim requests another access mode": {back(func(b *comeBack) { b.root.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} }), v1alpha1.ReasonVolumeMismatch},
+		"the claim requests a block device": {back(func(b *comeBack) {
 			block := corev1.PersistentVolumeBlock
 			b.root.Spec.VolumeMode = &block
 		}), v1alpha1.ReasonVolumeMismatch},

@@ -8,21 +8,22 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// driverLimit is the maximum length, in bytes, of a driver's name, which a member chose.
+// driverLimit is the maximum length, in bytes, of a driver's name, which the member sets.
 const driverLimit = 253
 
-// AttributesClass is a VolumeAttributesClass that a claim names, and what both clusters have of it.
+// AttributesClass is a VolumeAttributesClass that a claim names, as it exists in both clusters.
 type AttributesClass struct {
 	// Name of the host's class, and the driver of the claim's volume in the member.
 	Name, Driver string
-	// Host is the host's class, and Class the member's for it; nil if there is none.
+	// Host is the host's class. Class is the member's class for it. Either is nil if it does not
+	// exist.
 	Host, Class *storagev1.VolumeAttributesClass
 	// Forbidden: Xylem may not read the member's class.
 	Forbidden bool
 }
 
-// RefuseAttributesClass reports why the claim's volume cannot have the attributes of the member's
-// class; nil if it can.
+// RefuseAttributesClass returns why the claim's volume cannot have the attributes of the member's
+// class, or nil if it can.
 func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {

@@ -23,9 +23,8 @@ func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	})
 }
 
-// AttributesClassFor returns the member's VolumeAttributesClass for one of the host, and the rule
-// that selected it. See mapped. host is nil, and has no parameters, if the host has no object of
-// that name.
+// AttributesClassFor returns the member's VolumeAttributesClass for a class of the host, and the
+// rule that selected it. See mapped. host is nil if the host has no object of that name.
 func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributesClass) (member, rule string) {
 	n := named{
 		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
@@ -37,9 +36,9 @@ func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributes
 	return m.mapped(n)
 }
 
-// SnapshotClassFor returns the member's VolumeSnapshotClass for one of the host, and the rule
-// that selected it. See mapped. host is nil, and has no parameters, if the host's class is gone
-// since the snapshot was created.
+// SnapshotClassFor returns the member's VolumeSnapshotClass for a class of the host, and the rule
+// that selected it. See mapped. host is nil if the host's class was deleted after the snapshot was
+// created.
 func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotClass) (member, rule string) {
 	n := named{
 		kind: "VolumeSnapshotClass", name: name, rules: m.Rules.snapshotClasses, field: "storage.snapshotClasses",
@@ -57,7 +56,7 @@ type named struct {
 	// rules are the registration's exact rules for that kind, in field.
 	rules map[string]string
 	field string
-	// parameter is the host class's parameter with the member's name, among parameters.
+	// parameter is the key, in parameters, under which the host class names the member's class.
 	parameter  string
 	parameters map[string]string
 }

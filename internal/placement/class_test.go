@@ -37,19 +37,19 @@ func TestClassFor(t *testing.T) {
 		parameters      map[string]string
 		wantName, wants string
 	}{
-		"an exact rule wins":                  {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
-		"then the parameter":                  {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
-		"then the prefix":                     {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
-		"then the name":                       {rules, "ssd", nil, "ssd", byName},
-		"a rule is not followed twice":        {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
-		"nor is the prefix":                   {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
-		"an empty parameter is none":          {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
-		"the prefix alone names nothing":      {rules, "virtual-disk-", nil, "virtual-disk-", byName},
-		"what cannot be a class's name":       {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
-		"the prefix stands at the beginning":  {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
-		"another prefix":                      {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
-		"another prefix instead of the usual": {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
-		"no prefix":                           {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"an exact rule wins":                      {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
+		"then the parameter":                      {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
+		"then the prefix":                         {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
+		"then the name":                           {rules, "ssd", nil, "ssd", byName},
+		"only one rule is applied, an exact rule": {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
+		"only one rule is applied, the prefix":    {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
+		"an empty parameter is ignored":           {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
+		"the prefix alone is not a name":          {rules, "virtual-disk-", nil, "virtual-disk-", byName},
+		"an invalid class name":                   {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
+		"the prefix in the middle of the name":    {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
+		"another prefix":                          {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
+		"another prefix than the default":         {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"no prefix":                               {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,11 +75,11 @@ func TestAttributesClassFor(t *testing.T) {
 		parameters       map[string]string
 		wantName, wanted string
 	}{
-		"an exact rule wins":  {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
-		"then the parameter":  {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
-		"then the prefix":     {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
-		"then the name":       {"silver", nil, "silver", "the same name"},
-		"other keys are none": {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
+		"an exact rule wins":     {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
+		"then the parameter":     {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
+		"then the prefix":        {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
+		"then the name":          {"silver", nil, "silver", "the same name"},
+		"other keys are ignored": {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name, rule := ruled(rules).AttributesClassFor(tc.host, &storagev1.VolumeAttributesClass{Parameters: tc.parameters})
@@ -93,8 +93,8 @@ func TestAttributesClassFor(t *testing.T) {
 	}
 }
 
-// FuzzClassFor: the order of the rules holds, whatever is in them, and the
-// same question has the same answer.
+// FuzzClassFor checks that any rules apply in the documented order, and that the result is
+// deterministic.
 func FuzzClassFor(f *testing.F) {
 	f.Add("virtual-disk-ssd", "", "virtual-disk-", "ssd", "gp3")
 	f.Add("virtual-disk-ssd", "fast", "virtual-disk-", "virtual-disk-ssd", "gp3")
@@ -110,7 +110,7 @@ func FuzzClassFor(f *testing.F) {
 			t.Fatalf("the class was changed:\n%s", diff)
 		}
 		if rule == "" {
-			t.Error("no rule is named")
+			t.Error("ClassFor returned no rule")
 		}
 		var want string
 		switch {
@@ -121,7 +121,7 @@ func FuzzClassFor(f *testing.F) {
 		case prefix != "" && name != host:
 			want = host[len(prefix):]
 			if prefix+want != host || len(validation.IsDNS1123Subdomain(want)) > 0 {
-				t.Errorf("%q is not what follows %q in %q", name, prefix, host)
+				t.Errorf("%q is not the rest after %q in %q", name, prefix, host)
 			}
 		default:
 			want = host
@@ -132,8 +132,8 @@ func FuzzClassFor(f *testing.F) {
 	})
 }
 
-// topologies are terms, each of label keys and their values by turns; a key that occurs
-// twice has to have both values.
+// topologies returns one term for each list of alternating label keys and values. A key that occurs
+// twice requires both values.
 func topologies(terms ...[]string) []corev1.TopologySelectorTerm {
 	var all []corev1.TopologySelectorTerm
 	for _, pairs := range terms {
@@ -146,7 +146,8 @@ func topologies(terms ...[]string) []corev1.TopologySelectorTerm {
 	return all
 }
 
-// As the scheduler has it: TestMatchTopologySelectorTerms of k8s.io/kubernetes/pkg/apis/core/v1/helper.
+// The cases match the scheduler's: TestMatchTopologySelectorTerms in
+// k8s.io/kubernetes/pkg/apis/core/v1/helper.
 func TestAllowsNode(t *testing.T) {
 	const id, zone = v1alpha1.LabelClusterID, "topology.kubernetes.io/zone"
 	here := map[string]string{id: "here", zone: "eu-1"}
@@ -155,25 +156,25 @@ func TestAllowsNode(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"everywhere":                          {nil, here, true},
-		"everywhere, no labels":               {nil, nil, true},
-		"an empty term is nowhere":            {topologies(nil), here, false},
-		"an empty term, or here":              {topologies(nil, []string{id, "here"}), here, true},
-		"here":                                {topologies([]string{id, "here"}), here, true},
-		"elsewhere":                           {topologies([]string{id, "there"}), here, false},
-		"elsewhere, or here":                  {topologies([]string{id, "there"}, []string{id, "here"}), here, true},
-		"here and elsewhere":                  {topologies([]string{id, "here", id, "there"}), here, false},
-		"in this zone":                        {topologies([]string{zone, "eu-1"}), here, true},
-		"in another zone":                     {topologies([]string{zone, "eu-2"}), here, false},
-		"here, in this zone":                  {topologies([]string{id, "here", zone, "eu-1"}), here, true},
-		"here, in another zone":               {topologies([]string{id, "here", zone, "eu-2"}), here, false},
-		"in a zone, and the node has none":    {topologies([]string{zone, "eu-1"}), map[string]string{id: "here"}, false},
-		"in no zone, and the node has none":   {topologies([]string{zone, ""}), map[string]string{id: "here"}, false},
-		"in no zone, and the node's is empty": {topologies([]string{zone, ""}), map[string]string{zone: ""}, true},
-		"what is no label":                    {topologies([]string{"no label", "eu-1"}), here, false},
-		"what is no label, or in this zone":   {topologies([]string{"no label", "eu-1"}, []string{zone, "eu-1"}), here, true},
-		"one of several values":               {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"eu-2", "eu-1"}}}}}, here, true},
-		"none of no values":                   {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone}}}}, here, false},
+		"everywhere":                                     {nil, here, true},
+		"no terms, a node without labels":                {nil, nil, true},
+		"an empty term matches no node":                  {topologies(nil), here, false},
+		"an empty term, or this cluster":                 {topologies(nil, []string{id, "here"}), here, true},
+		"here":                                           {topologies([]string{id, "here"}), here, true},
+		"elsewhere":                                      {topologies([]string{id, "there"}), here, false},
+		"another cluster, or this one":                   {topologies([]string{id, "there"}, []string{id, "here"}), here, true},
+		"this cluster and another":                       {topologies([]string{id, "here", id, "there"}), here, false},
+		"this zone":                                      {topologies([]string{zone, "eu-1"}), here, true},
+		"another zone":                                   {topologies([]string{zone, "eu-2"}), here, false},
+		"this cluster and this zone":                     {topologies([]string{id, "here", zone, "eu-1"}), here, true},
+		"this cluster and another zone":                  {topologies([]string{id, "here", zone, "eu-2"}), here, false},
+		"a zone, for a node without one":                 {topologies([]string{zone, "eu-1"}), map[string]string{id: "here"}, false},
+		"the empty zone, for a node without one":         {topologies([]string{zone, ""}), map[string]string{id: "here"}, false},
+		"the empty zone, for a node with an empty label": {topologies([]string{zone, ""}), map[string]string{zone: ""}, true},
+		"an invalid label":                               {topologies([]string{"no label", "eu-1"}), here, false},
+		"an invalid label, or this zone":                 {topologies([]string{"no label", "eu-1"}, []string{zone, "eu-1"}), here, true},
+		"several values, one matches":                    {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"eu-2", "eu-1"}}}}}, here, true},
+		"an empty list of values":                        {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone}}}}, here, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := class(nil)
@@ -182,7 +183,7 @@ func TestAllowsNode(t *testing.T) {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 			if got := allowsNode(host, nil); got != (c.terms == nil) {
-				t.Errorf("got %t where there is no node", got)
+				t.Errorf("got %t without a node", got)
 			}
 		})
 	}
@@ -198,6 +199,6 @@ func TestPromisedClass(t *testing.T) {
 		t.Errorf("the class is %+v", got)
 	}
 	if got := PromisedClass(promise, nil); got.AllowedTopologies != nil {
-		t.Errorf("a class that is gone allows %v", got.AllowedTopologies)
+		t.Errorf("a missing class allows %v", got.AllowedTopologies)
 	}
 }

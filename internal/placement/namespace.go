@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// refuseNamespace reports why leaves of a host namespace may not be in the member: they
-// may be in one that Xylem created for this host, or that the member's admin handed to
-// it. What the member has against it is over as soon as its namespace is another.
+// refuseNamespace returns why the member may not have leaves of a host namespace. Leaves may be in
+// a namespace that Xylem created for this host, or that the member's admin handed over to it. A
+// refusal because of the member's namespace ends when that namespace is replaced.
 func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
 		return refusal
@@ -38,7 +38,8 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	return nil
 }
 
-// refuseHost reports why nothing of a host namespace goes to the member, whatever is there.
+// refuseHost returns why the member may not have leaves of a host namespace, regardless of the
+// member's namespace.
 func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 	name := host.Name
 	if reserved(name) {
@@ -70,7 +71,7 @@ func (m Member) Excludes(host Namespace) string {
 	return ""
 }
 
-// lacksLabel reports which label a namespace lacks, the first by its key; "" if it has all.
+// lacksLabel returns the first missing label of a namespace, ordered by key, or "" if it has all.
 func (r Rules) lacksLabel(has map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		value, found := has[key]
@@ -84,15 +85,14 @@ func (r Rules) lacksLabel(has map[string]string) string {
 	return ""
 }
 
-// reserved reports whether a name is one of Kubernetes' own or of Xylem's: what
-// runs or lies there in a member has rights that no host's tenant is to get, so
-// that nothing is pushed there, whatever labels it has.
+// reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects there have
+// rights in a member that no tenant of a host may get, so Xylem never pushes to such a namespace,
+// whatever its labels.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
 }
 
-// matches reports whether a name matches a pattern, in which "*" matches any
-// characters, none included.
+// matches reports whether a name matches a pattern, in which "*" matches any number of characters.
 func matches(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	name, found := strings.CutPrefix(name, parts[0])

@@ -50,7 +50,7 @@ func TestNamespace(t *testing.T) {
 			m.Inside = &Inside{Namespace: tc.ns}
 			answer := m.Answer(Request{Namespace: Namespace{Name: "shop"}})
 			if answer.Allowed() != tc.usable || answer.Waits != (tc.ns == nil) {
-				t.Errorf("answer %+v, want allowed: %v", answer, tc.usable)
+				t.Errorf("got %+v, want allowed: %v", answer, tc.usable)
 			}
 			refusal := answer.Refusal
 			if tc.reason == "" {
@@ -64,14 +64,14 @@ func TestNamespace(t *testing.T) {
 			}
 			for _, part := range []string{tc.says, "cluster38", "shop"} {
 				if !strings.Contains(refusal.Message, part) {
-					t.Errorf("message %q lacks %q", refusal.Message, part)
+					t.Errorf("message %q does not contain %q", refusal.Message, part)
 				}
 			}
 		})
 	}
 }
 
-// Whatever labels it has, and whether it is there or not (I8).
+// A reserved namespace is refused whatever its labels, and whether or not it exists (I8).
 func TestReservedNamespace(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"kube-system": true, "kube-public": true, "kube-node-lease": true, "kube-anything": true, "xylem-system": true,
@@ -102,21 +102,21 @@ func TestNamespaceRules(t *testing.T) {
 		namespace string
 		says      string
 	}{
-		"by default":                     {namespace: "shop"},
-		"default":                        {namespace: "default"},
-		"a mesh, by default":             {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
-		"a component, by default":        {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
-		"a platform, by default":         {namespace: "openshift-monitoring", says: `"openshift*"`},
-		"like a component":               {namespace: "cert-managers"},
-		"denied none":                    {spec: denied(), namespace: "istio-system"},
-		"denied by another list":         {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
-		"not denied by another list":     {spec: denied("team-*"), namespace: "istio-system"},
-		"in the middle":                  {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
-		"too short for the pattern":      {spec: denied("ab*ba"), namespace: "aba"},
-		"everything denied":              {spec: denied("*"), namespace: "shop", says: `"*"`},
-		"allowed":                        {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
-		"not allowed":                    {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
-		"allowed, and denied by default": {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
+		"by default":                        {namespace: "shop"},
+		"default":                           {namespace: "default"},
+		"a service mesh, denied by default": {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
+		"a component, denied by default":    {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
+		"a platform, denied by default":     {namespace: "openshift-monitoring", says: `"openshift*"`},
+		"a name similar to a component's":   {namespace: "cert-managers"},
+		"denied none":                       {spec: denied(), namespace: "istio-system"},
+		"denied by another list":            {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
+		"not denied by another list":        {spec: denied("team-*"), namespace: "istio-system"},
+		"a wildcard in the middle":          {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
+		"too short for the pattern":         {spec: denied("ab*ba"), namespace: "aba"},
+		"everything denied":                 {spec: denied("*"), namespace: "shop", says: `"*"`},
+		"allowed":                           {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
+		"not allowed":                       {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
+		"allowed, and denied by default":    {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
@@ -132,14 +132,14 @@ func TestNamespaceRules(t *testing.T) {
 			}
 			for _, part := range []string{tc.says, tc.namespace, `ClusterRegistration "cluster38"`} {
 				if !strings.Contains(refusal.Message, part) {
-					t.Errorf("message %q lacks %q", refusal.Message, part)
+					t.Errorf("message %q does not contain %q", refusal.Message, part)
 				}
 			}
-			// Not even where the member's admin handed it over: the registration is the host's.
+			// The registration's rules apply even if the member's admin handed the namespace over.
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			m.Inside = &Inside{Namespace: handed}
 			if m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Allowed() {
-				t.Error("it is used all the same")
+				t.Error("the namespace is allowed anyway")
 			}
 		})
 	}
@@ -154,18 +154,18 @@ func TestNamespaceLabels(t *testing.T) {
 		says      string
 		waits     bool
 	}{
-		"no rule":              {namespace: known(nil)},
-		"no rule, not known":   {namespace: Namespace{Name: "shop"}},
-		"empty rule":           {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
-		"all labels":           {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
-		"one is missing":       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
-		"one differs":          {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", and spec.namespaces.matchLabels has "payments"`},
-		"no labels":            {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
-		"empty value wanted":   {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
-		"empty value there":    {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},
-		"not known yet":        {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: Namespace{Name: "shop"}, waits: true},
-		"not known, by a name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Allow: []string{"team-*"}}, namespace: Namespace{Name: "shop"}, says: "no pattern of spec.namespaces.allow"},
-		"labels, not the name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Deny: &[]string{"shop"}}, namespace: known(rule), says: `"shop" of spec.namespaces.deny`},
+		"no rule":                         {namespace: known(nil)},
+		"no rule, unknown labels":         {namespace: Namespace{Name: "shop"}},
+		"empty rule":                      {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
+		"all labels":                      {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
+		"a missing label":                 {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
+		"one differs":                     {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", and spec.namespaces.matchLabels has "payments"`},
+		"no labels":                       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
+		"an empty value required":         {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
+		"an empty value present":          {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},
+		"unknown labels":                  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: Namespace{Name: "shop"}, waits: true},
+		"unknown labels, denied by name":  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Allow: []string{"team-*"}}, namespace: Namespace{Name: "shop"}, says: "no pattern of spec.namespaces.allow"},
+		"matching labels, denied by name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Deny: &[]string{"shop"}}, namespace: known(rule), says: `"shop" of spec.namespaces.deny`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
@@ -184,7 +184,7 @@ func TestNamespaceLabels(t *testing.T) {
 			}
 			for _, part := range []string{tc.says, `namespace "shop"`, `ClusterRegistration "cluster38"`} {
 				if !strings.Contains(answer.Refusal.Message, part) {
-					t.Errorf("message %q lacks %q", answer.Refusal.Message, part)
+					t.Errorf("message %q does not contain %q", answer.Refusal.Message, part)
 				}
 			}
 		})

@@ -13,8 +13,8 @@ import (
 )
 
 // Admit decides on a Pod that is bound to the node as the node's kubelet would
-// (pkg/kubelet/lifecycle/predicate.go), with the kubelet's reasons and messages. nil means
-// admitted. It ignores resource amounts, because the member decides on its capacity.
+// (pkg/kubelet/lifecycle/predicate.go), with the kubelet's reasons and messages. It returns nil if
+// the Pod is admitted. It ignores resource amounts, because the member decides on its capacity.
 func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
@@ -53,7 +53,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
 		return false
 	}
-	// The taint of a member that is away may be there for a moment after its return.
+	// The taint of a member that was away may remain briefly after its return.
 	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 

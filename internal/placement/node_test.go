@@ -58,7 +58,7 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			}}},
 			schedulable: true,
 		},
-		"affinity names another": {
+		"affinity names another node": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: labelled(corev1.NodeSelectorRequirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"kosmos-other"}}),
 			}}},
@@ -88,11 +88,11 @@ func TestAdmitAndSchedulable(t *testing.T) {
 		"the key with another value": {
 			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "false"}}},
 		},
-		"the key, whatever the value": {
+		"the key with any value": {
 			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Operator: "Exists"}}},
 			schedulable: true,
 		},
-		"the value, whatever the effect": {
+		"the value with any effect": {
 			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "true"}}},
 			schedulable: true,
 		},
@@ -109,7 +109,7 @@ func TestAdmitAndSchedulable(t *testing.T) {
 		"another operating system": {
 			spec:        corev1.PodSpec{Tolerations: tolerant, OS: &corev1.PodOS{Name: corev1.Windows}},
 			reason:      "PodOSNotSupported",
-			schedulable: true, // the scheduler does not look at spec.os
+			schedulable: true, // the scheduler does not evaluate spec.os
 		},
 		"the same operating system": {
 			spec:        corev1.PodSpec{Tolerations: tolerant, OS: &corev1.PodOS{Name: corev1.Linux}},
@@ -122,7 +122,7 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			spec: corev1.PodSpec{Tolerations: tolerant},
 			node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		},
-		"cordoned, which is tolerated": {
+		"cordoned, tolerated": {
 			spec:        corev1.PodSpec{Tolerations: append(tolerant, corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"})},
 			node:        func(n *corev1.Node) { n.Spec.Unschedulable = true },
 			schedulable: true,

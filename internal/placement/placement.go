@@ -15,26 +15,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Member is a member as a place for claims and Pods.
+// Member has the properties of a member that placement depends on.
 type Member struct {
 	mirror.Member
-	// Rules of its registration.
+	// Rules are the rules of its registration.
 	Rules Rules
-	// Node is its virtual node; nil if there is none.
+	// Node is its virtual node, or nil if it has none.
 	Node *corev1.Node
-	// Inside is what the member has; nil if the caller cannot know.
+	// Inside has the member's own objects. It is nil if the caller does not know them.
 	Inside *Inside
 }
 
-// Inside is what a member has that claims and Pods need there.
+// Inside has the objects of a member that claims and Pods depend on.
 type Inside struct {
 	// Classes are the names of its StorageClasses.
 	Classes []string
-	// Namespace of the request; nil if it is not there yet.
+	// Namespace of the request, or nil if it does not exist yet.
 	Namespace *corev1.Namespace
 }
 
-// MemberOf is the member of a registration, as far as the host knows it.
+// MemberOf returns the member of a registration, as far as the host knows it.
 func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	return Member{
 		Member: mirror.Member{Registration: cr.Name, ClusterID: cr.Status.ClusterID, NodeName: cr.NodeName()},
@@ -45,13 +45,14 @@ func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 // Namespace is a namespace of the host.
 type Namespace struct {
 	Name string
-	// Labels of the namespace, if it is Known. It may be unknown for a moment: the host's cache
-	// has a new claim or Pod before its namespace.
+	// Labels of the namespace, if it is Known. It may be unknown briefly: the host's cache may have
+	// a new claim or Pod before its namespace.
 	Labels map[string]string
 	Known  bool
 }
 
-// NamespaceOf is the namespace of a name as the host's cache has it; nil if it does not.
+// NamespaceOf returns the namespace with a name from the host's cache, or nil if the cache does not
+// have it.
 func NamespaceOf(name string, cached *corev1.Namespace) Namespace {
 	if cached == nil {
 		return Namespace{Name: name}
@@ -59,40 +60,40 @@ func NamespaceOf(name string, cached *corev1.Namespace) Namespace {
 	return Namespace{Name: name, Labels: cached.Labels, Known: true}
 }
 
-// Request is what is to go to a member.
+// Request describes the claim or Pod that Xylem may push to a member.
 type Request struct {
 	// Namespace of the claim or Pod.
 	Namespace Namespace
-	// Class of a claim that needs a new volume; nil for anything else.
+	// Class of a claim that needs a new volume. It is nil in all other cases.
 	Class *storagev1.StorageClass
-	// Volume that a claim is bound to in the host; nil for none.
+	// Volume to which a claim is bound in the host, or nil.
 	Volume *corev1.PersistentVolume
-	// Source that a new volume is to be created from; nil for none.
+	// Source from which to create a new volume, or nil.
 	Source *datasource.Source
 }
 
-// Answer to a request.
+// Answer is the decision on a request.
 type Answer struct {
-	// Class of the member that the volume is to be of, and by which Rule; empty if the
-	// request names no class.
+	// Class is the member's class for the volume, and Rule the rule that selected it. Both are
+	// empty if the request names no class.
 	Class, Rule string
-	// Refusal is why the request may not go there; nil if it may.
+	// Refusal is the reason to refuse the request, or nil.
 	Refusal *mirror.Refusal
-	// Waits: nothing is refused, and the member's namespace is still to be created, or the
-	// labels of the host's namespace, which count, are not known yet.
+	// Waits is set if nothing is refused, but the member's namespace does not exist yet, or a rule
+	// depends on labels of the host's namespace that are not known yet.
 	Waits bool
 }
 
-// Allowed reports whether the request may go to the member now.
+// Allowed reports whether Xylem may push to the member now.
 func (a Answer) Allowed() bool { return a.Refusal == nil && !a.Waits }
 
-// ByClass reports whether it is the class that the request may not go there for:
-// another member may suit it, and the scheduler can choose again.
+// ByClass reports whether the class is the reason for the refusal. The scheduler can then select
+// another member.
 func (a Answer) ByClass() bool {
 	return a.Refusal != nil && (a.Refusal.Reason == v1alpha1.ReasonClassKeepsOff || a.Refusal.Reason == v1alpha1.ReasonClassNotFound)
 }
 
-// Answer reports whether a request may go to the member, and if not, why.
+// Answer decides whether the member may have the object of a request, and if not, why.
 func (m Member) Answer(q Request) Answer {
 	var a Answer
 	if q.Class != nil {
@@ -112,12 +113,12 @@ func (m Member) Answer(q Request) Answer {
 	return a
 }
 
-// classesLimit in bytes of the classes that a message says a member has.
+// classesLimit is the maximum length, in bytes, of the list of a member's classes in a message.
 const classesLimit = 512
 
 func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Refusal {
 	switch {
-	case !allowsNode(class, m.Node): // nobody but the scheduler goes by it
+	case !allowsNode(class, m.Node): // only the scheduler uses it
 		return &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
 			"StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
 			class.Name, m.Registration)}

@@ -11,16 +11,15 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// choice is one value of one thing that an answer depends on, and why that refuses; empty
-// if it does not.
+// choice is one value of an input to the decision, and the reason with which it is refused, or "".
 type choice[T any] struct {
 	name    string
 	value   T
 	refuses string
 }
 
-// TestAnswer goes through all combinations of what an answer depends on. Of several reasons
-// to refuse, the class's come first, then the volume's, then the namespace's.
+// TestAnswer tries all combinations of inputs. If several reasons apply, reasons of the class come
+// first, then reasons of the volume, then reasons of the namespace.
 func TestAnswer(t *testing.T) {
 	const id, zone = v1alpha1.LabelClusterID, "topology.kubernetes.io/zone"
 	storage := []choice[v1alpha1.StorageSpec]{
@@ -59,9 +58,9 @@ func TestAnswer(t *testing.T) {
 	}
 	volumes := []choice[*corev1.PersistentVolume]{
 		{"no volume", nil, ""},
-		{"a volume for all", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, ""},
-		{"a volume here", pinned("id38"), "no node"},
-		{"a volume elsewhere", pinned("id39"), v1alpha1.ReasonVolumeElsewhere},
+		{"a volume for all members", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, ""},
+		{"a volume of this member", pinned("id38"), "no node"},
+		{"a volume of another member", pinned("id39"), v1alpha1.ReasonVolumeElsewhere},
 	}
 	for _, withClass := range []bool{false, true} {
 		for s, st := range storage {
@@ -135,7 +134,7 @@ func check(t *testing.T, name string, got Answer, class, reason string, waits bo
 	}
 }
 
-// pinned is a volume of one cluster.
+// pinned returns a volume whose node affinity selects one cluster.
 func pinned(cluster string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: labelled(corev1.NodeSelectorRequirement{

@@ -9,31 +9,32 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 )
 
-// Rules are what a registration says about what may go to its member, and as what.
+// Rules are a registration's rules about what Xylem may push to its member, and how it maps
+// classes.
 type Rules struct {
-	// classes are the exact rules, host class to member class; prefix is what the names
-	// of host classes have before the member class's own, empty for none.
+	// classes are the exact rules, from host class to member class. prefix precedes the member
+	// class's name in the names of host classes. It may be empty.
 	classes map[string]string
 	prefix  string
-	// attributesClasses are the exact rules of VolumeAttributesClasses.
+	// attributesClasses are the exact rules for VolumeAttributesClasses.
 	attributesClasses map[string]string
-	// snapshotClasses are the exact rules of VolumeSnapshotClasses.
+	// snapshotClasses are the exact rules for VolumeSnapshotClasses.
 	snapshotClasses map[string]string
-	// allow has the patterns of which a namespace's name must match one, unless there
-	// are none; deny has those of which it must match none.
+	// allow has patterns for names of namespaces. A name must match one of them, unless allow is
+	// empty. deny has patterns that a name must not match.
 	allow, deny []string
-	// labels that a namespace must have, all of them.
+	// labels are the labels that a namespace must have.
 	labels map[string]string
-	// restricts: the registration itself has rules for namespaces.
+	// restricts is set if the registration itself has rules for namespaces.
 	restricts bool
-	// sources are the kinds of data sources, with their groups, that populators of the
-	// member know.
+	// sources are the kinds of data sources, with their groups, that the member's populators
+	// support.
 	sources []string
-	// adopt are the leaf volumes that an admin lets claims have by name.
+	// adopt are the leaf volumes that, by an admin's consent, claims may request by name.
 	adopt []string
 }
 
-// RulesOf reads the rules of a registration, the default ones included.
+// RulesOf reads the rules of a registration, including the default ones.
 func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
 		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
@@ -55,11 +56,11 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	return rules
 }
 
-// RestrictsNamespaces reports whether a registration has rules for namespaces besides the default
-// ones.
+// RestrictsNamespaces reports whether a registration has rules for namespaces in addition to the
+// default ones.
 func (r Rules) RestrictsNamespaces() bool { return r.restricts }
 
-// exact are the exact rules, host class to member class.
+// exact returns the exact rules, from host class to member class.
 func exact(mappings []v1alpha1.ClassMapping) map[string]string {
 	rules := make(map[string]string, len(mappings))
 	for _, m := range mappings {

@@ -17,13 +17,13 @@ import (
 
 // Source is the data source of a claim in the host. A nil object does not exist.
 type Source struct {
-	// Of is the source that the claim names.
+	// Of identifies the source that the claim names.
 	Of datasource.Source
 	// Claim is the source claim of a clone, and Volume the PV to which it is bound.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Snapshot is the source snapshot of a restore, and Content its content. Unserved: the host
-	// does not serve snapshots.
+	// Snapshot is the source snapshot of a restore, and Content its content. Unserved is set if the
+	// host does not serve snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
 	Unserved bool
@@ -37,11 +37,11 @@ type Location struct {
 	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
 	LeafVolume string
 	LeafUID    types.UID
-	// LeafSnapshot and LeafContent are the UIDs, in the member, of a VolumeSnapshot that is to
-	// be restored and of its content. LeafHandle is what its driver calls it.
+	// LeafSnapshot and LeafContent are the UIDs, in the member, of the VolumeSnapshot to restore
+	// and of its content. LeafHandle is the driver's handle.
 	LeafSnapshot, LeafContent types.UID
 	LeafHandle                string
-	// Refusal is why the claim cannot be created from it, in any member; nil if it can.
+	// Refusal is why no member can create the claim from the source, or nil.
 	Refusal *mirror.Refusal
 }
 
@@ -49,8 +49,8 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Locate finds the member in which a claim can be created from its source, or why there is none,
-// or none yet. It uses only the host's objects.
+// Locate finds the member that can create a claim from its source, or the reason why no member can,
+// or cannot yet. It uses only the host's objects.
 func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 	if s.Of.Namespace != "" {
 		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
@@ -95,7 +95,7 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	return s.locateVolume(claim)
 }
 
-// locateVolume finds the volume of the source claim, which is bound.
+// locateVolume finds the volume of the source claim, which must be bound.
 func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	pv := s.Volume
 	switch {
@@ -140,8 +140,8 @@ func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.Persi
 	return nil
 }
 
-// moved reports that the source is in another member than the one that already has the claim.
-// This can happen with a promise whose disk is released with its last Pod.
+// moved reports that the claim is already in another member than its source. This can happen with a
+// promise whose disk is released with its last Pod.
 func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
@@ -174,7 +174,7 @@ func driverOf(pv *corev1.PersistentVolume) string {
 	return driver
 }
 
-// refuseSource reports why the member cannot create a volume from a source of that kind.
+// refuseSource returns why the member cannot create a volume from a source of that kind, or nil.
 func (m Member) refuseSource(source *datasource.Source) *mirror.Refusal {
 	switch {
 	case source == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// copyOf is a claim that is to be created from claim golden, and what the host has of that.
+// copyOf is a clone of claim golden, with the objects that the host has for it.
 func copyOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
 	sized := func(name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{
@@ -64,26 +64,26 @@ func TestLocate(t *testing.T) {
 		"larger than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("3Gi")
 		}}},
-		"the source's capacity is more": {}, // rounded up by its driver
-		"not there":                     {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
-		"deleted since":                 {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"another one by now":            {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
-		"being deleted":                 {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"unbound":                       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
-		"about to be bound":             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
-		"Lost":                          {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
-		"its volume is not there":       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
-		"its volume is another claim's": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source's capacity is larger than its request": {}, // rounded up by its driver
+		"not there":                           {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
+		"deleted since":                       {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"re-created since it was recorded":    {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
+		"being deleted":                       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"unbound":                             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
+		"about to be bound":                   {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
+		"Lost":                                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
+		"its volume does not exist":           {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
+		"its volume belongs to another claim": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
 		"abandoned": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Volume.Annotations[v1alpha1.AnnotationAbandon] = "true"
 		}}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
-		"a promise without a disk":      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
-		"of another driver of the host": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
-		"a volume that somebody edited": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
-		"smaller than what it requests": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"a promise without a disk":   {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
+		"another driver of the host": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"an edited volume":           {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"smaller than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with 2Gi or more"},
-		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
 		"itself":                     {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Name = "golden" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: "names itself"},
@@ -113,7 +113,7 @@ func placedIn(cluster string) func(*corev1.PersistentVolumeClaim, *Source) {
 	return func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// What only populators know is allowed by the registration that lists the kind, with its group.
+// A registration allows sources of populators by listing their kind and group.
 func TestRefuseSource(t *testing.T) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}

@@ -73,8 +73,8 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	}
 }
 
-// Replaced says how what a member has of a snapshot differs from what was recorded; empty if it
-// does not. The member's provisioner restores what the leaf is bound to, by the handle there.
+// Replaced describes how a member's snapshot differs from the record. It returns "" if it does not
+// differ. The member's provisioner restores the content to which the leaf is bound, by its handle.
 func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
 	case leaf.UID != at.LeafSnapshot:

@@ -16,7 +16,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// restoreOf is a claim that is to be created from snapshot golden, and what the host has of that.
+// restoreOf is a claim to restore from snapshot golden, with the objects that the host has for it.
 func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
 	claim, _ := copyOf()
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
@@ -65,41 +65,41 @@ func TestLocateSnapshot(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"in a member":                  {},
-		"recorded":                     {change: changes{recorded("id38/snap-1")}},
-		"its driver says no size":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
-		"its volume mode is not known": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
-		"the host serves no snapshots": {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
-		"not there":                    {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `snapshot "golden", which it is to be created from: that snapshot does not exist`},
-		"deleted since":                {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"another one by now":           {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
-		"being deleted":                {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"being deleted, kept for it":   {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
-		"being deleted with its data":  {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
-		"its deletion is announced":    {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
-		"no status":                    {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
-		"no content, and the cause": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"in a member":                        {},
+		"recorded":                           {change: changes{recorded("id38/snap-1")}},
+		"its driver reports no size":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
+		"its volume mode is unknown":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
+		"the host serves no snapshots":       {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
+		"not there":                          {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `snapshot "golden", which it is to be created from: that snapshot does not exist`},
+		"deleted since":                      {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"re-created since it was recorded":   {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
+		"being deleted":                      {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"being deleted, kept for this claim": {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
+		"being deleted with its data":        {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
+		"its deletion is announced":          {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
+		"no status":                          {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
+		"no content, with the cause": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use: no class"},
-		"its content is another one's": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
+		"its content belongs to another snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
 		"it names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("forged")
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
-		"of another driver of the host": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
-		"abandoned":                     {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[v1alpha1.AnnotationAbandon] = "true" })}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
-		"not ready, and the cause": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
+		"another driver of the host": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"abandoned":                  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[v1alpha1.AnnotationAbandon] = "true" })}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
+		"not ready, with the cause": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
 			c.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("the array is on fire")}}
 		})}, reason: v1alpha1.ReasonSourceNotReady, says: "the array is on fire"},
-		"its handle is not recorded":    {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
-		"its leaf is not recorded":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
-		"smaller than what it requests": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
+		"its handle is not recorded": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
+		"its leaf is not recorded":   {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
+		"smaller than the snapshot":  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
 		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
-		"of another volume mode, which an admin allows": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"another volume mode, allowed by an admin": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}},
-		"of another volume mode, and what allows it is no boolean": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"another volume mode, with an invalid annotation": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "snapshot.storage.kubernetes.io/allow-volume-mode-change=true"},
 		"in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},

@@ -3,15 +3,14 @@
 // package creates evidence, and package guarded deletes no leaf claim or leaf snapshot, and
 // sets no leaf PV or leaf content to Delete, without it.
 //
-// A method of Prover reports true and a proof, or false: then, as a rule, a cache is
-// behind, and the newer object's event enqueues the request. An error proves nothing. The
-// reconciler puts the proofs together to an Evidence, in the order of their reads, and
-// guarded checks that it covers the object: UIDs agree, the live state allows the write,
-// and no proof was used before.
+// A method of Prover returns true and a proof, or false. False usually means that a cache lags: the
+// event of the newer object enqueues the request. An error proves nothing. The reconciler combines
+// the proofs into an Evidence, in the order of their reads. Package guarded then checks that it
+// covers the object: UIDs agree, the live state allows the write, and no proof was used before.
 //
-// Evidence expires. Each proof must follow the one before it, and the write the last one,
-// within ten seconds; a proof that was kept for later is none. The duration of a read does
-// not count, since a list of all volumes of a large host takes a while.
+// Evidence expires. Each proof must follow the one before it, and the write the last one, within
+// ten seconds; an older proof is invalid. The duration of a read does not count, because listing
+// all volumes of a large host takes long.
 //
 // # Proofs
 //

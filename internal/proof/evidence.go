@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Action is a write that takes evidence.
+// Action is a write that requires evidence.
 type Action int
 
 const (
@@ -28,18 +28,18 @@ const (
 	DeleteContent
 )
 
-// Evidence is what a destructive write is decided on. Its proofs are fields, in the order of
+// Evidence has the proofs that a destructive write requires. The proofs are fields, in the order of
 // their reads.
 type Evidence interface {
-	// Covers is nil if the evidence is for this action and this very object, was not used
-	// before, and has not expired. It uses the evidence up.
+	// Covers returns nil if the evidence is for this action and exactly this object, was not used
+	// before, and has not expired. It uses up the evidence.
 	Covers(Action, client.Object) error
 	sealed()
 }
 
-// Destroying is evidence that a volume goes with its root (I2 a): its host PV ended, the root
-// is gone, and so is the root that the leaf PV carries the stamp of, if it is another one. For
-// the leaf claim: the leaf PV is the one that was mirrored, or outlives the claim.
+// Destroying is evidence that a volume must be destroyed with its root (I2 a). The host PV has
+// ended, and the root was deleted. If the leaf PV has the stamp of another root, that root was
+// deleted too. For the leaf claim: the leaf PV is the mirrored one, or remains without the claim.
 type Destroying struct {
 	Host    HostReleased
 	Root    RootGone
@@ -47,9 +47,9 @@ type Destroying struct {
 	Leaf    LeafVolume
 }
 
-// Keeping is evidence that a leaf claim's data outlive it: its root is gone, and its leaf PV is
-// retained, or bound to another claim. And that no other controller needs the claim: its host PV is for another root
-// (Host), or no host PV represents the volume (None).
+// Keeping is evidence that deleting a leaf claim keeps its data: its root was deleted, and its leaf
+// PV is retained, or bound to another claim. It also proves that no other controller needs the
+// claim: its host PV is for another root (Host), or no host PV represents the volume (None).
 type Keeping struct {
 	Host   HostAssigned
 	Root   RootGone
@@ -58,8 +58,8 @@ type Keeping struct {
 	Member MemberCurrent
 }
 
-// Unmirrored is evidence that the host never knew a leaf claim's volume (I2 b): the root is
-// gone, the leaf PV carries no stamp, or is gone, and no host PV represents it.
+// Unmirrored is evidence that the host never knew a leaf claim's volume (I2 b): the root was
+// deleted, the leaf PV has no stamp or does not exist, and no host PV represents it.
 type Unmirrored struct {
 	Root   RootGone
 	Leaf   LeafVolume
@@ -67,8 +67,8 @@ type Unmirrored struct {
 	Member MemberCurrent
 }
 
-// Withdrawing is evidence that a leaf claim has no volume that the host represents: its root
-// is gone or as it was seen, and nothing was created for the claim.
+// Withdrawing is evidence that a leaf claim has no volume that the host represents: its root was
+// deleted or is as observed, and nothing was provisioned for the claim.
 type Withdrawing struct {
 	Root   RootGone
 	Seen   RootUnchanged
@@ -76,9 +76,9 @@ type Withdrawing struct {
 	Member MemberCurrent
 }
 
-// Releasing is evidence that a promise's disk goes with its last Pod (I2 c): the promise is
-// marked as releasing. For the leaf PV: no Pod uses the claim. For the leaf claim: the leaf PV
-// is set to Delete, or gone.
+// Releasing is evidence that a promise's disk must be released with its last Pod (I2 c): the
+// promise is marked as releasing. For the leaf PV: no Pod uses the claim. For the leaf claim: the
+// leaf PV has policy Delete, or does not exist.
 type Releasing struct {
 	Promise HostUnchanged
 	Pods    Unused
@@ -118,9 +118,9 @@ func (e Destroying) Covers(action Action, object client.Object) error {
 	return unproven("the evidence is not for a %T", object)
 }
 
-// Kept proves, by live reads, that the volume of a host PV outlives a leaf claim that names it:
-// the host PV is for the same root as before, the leaf claim's root is gone, and the leaf PV is
-// retained, bound to another claim, or gone.
+// Kept proves, by live reads, that deleting a leaf claim keeps the volume of a host PV that it
+// names. The host PV is for the same root as before, and the leaf claim's root was deleted. The
+// leaf PV is retained, bound to another claim, or does not exist.
 func (p Prover) Kept(ctx context.Context, host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (e Keeping, proven bool, err error) {
 	if e.Host, proven, err = p.HostAssigned(ctx, host); err != nil || !proven {
 		return e, false, err
@@ -222,9 +222,9 @@ func (l LeafVolume) of(claim *corev1.PersistentVolumeClaim) bool {
 	return l.w != nil && l.name == claim.Spec.VolumeName
 }
 
-// ends reports whether a leaf claim may go, for all that its leaf PV holds: that is the one
-// that the host PV represents, and is retained or to go, or another one that outlives the
-// claim, or none.
+// ends reports whether the state of the leaf PV allows deleting the leaf claim. The leaf PV is the
+// one that the host PV represents, and is retained or must be destroyed. Or it is another one that
+// remains without the claim, or does not exist.
 func (l LeafVolume) ends(claim *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, destroys bool) bool {
 	switch {
 	case !l.of(claim):

@@ -123,38 +123,38 @@ func TestCovers(t *testing.T) {
 		covers   bool
 	}{
 		"destroy: the leaf PV":                   {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains), true},
-		"destroy: not from a claim's deletion":   {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafPV(retains), false},
+		"destroy: the claim was not deleted":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafPV(retains), false},
 		"destroy: the host retains":              {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root()} }, SetDelete, leafPV(retains), false},
 		"destroy: a leaf PV that was re-created": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, recreated), false},
-		"destroy: a leaf PV that is not ours":    {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, plain), false},
+		"destroy: a foreign leaf PV":             {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, plain), false},
 		"destroy: the stamp of another root":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, stampedFor), false},
-		"destroy: the same, and that is gone": {func(g given) Evidence {
+		"destroy: the stamp of another deleted root": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Stamped: RootGone{g.testify(g.at, "another", "")}}
 		}, SetDelete, leafPV(retains, stampedFor), true},
-		"destroy: no proof that the root is gone": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}} }, SetDelete, leafPV(retains), false},
-		"destroy: no proof of the host PV":        {func(g given) Evidence { return Destroying{Root: g.root()} }, SetDelete, leafPV(retains), false},
-		"destroy: another root is gone": {func(g given) Evidence {
+		"destroy: no proof that the root was deleted": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}} }, SetDelete, leafPV(retains), false},
+		"destroy: no proof of the host PV":            {func(g given) Evidence { return Destroying{Root: g.root()} }, SetDelete, leafPV(retains), false},
+		"destroy: another root was deleted": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: RootGone{g.testify(g.at, "another", "")}}
 		}, SetDelete, leafPV(retains), false},
 		"destroy: the leaf claim": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), true},
-		"destroy: of another root": {func(g given) Evidence {
+		"destroy: the leaf claim of another root": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(ofAnother), false},
-		"destroy: the claim of another volume": {func(g given) Evidence {
+		"destroy: the leaf claim of another volume": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(naming), false},
-		"destroy: the host retains, the leaf goes": {func(g given) Evidence {
+		"destroy: the host retains, the leaf PV has Delete": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), false},
 		"destroy: both retain": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root(), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"destroy: a re-created one goes": {func(g given) Evidence {
+		"destroy: a re-created leaf PV with Delete": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes, recreated))}
 		}, DeleteClaim, leafClaim(), false},
-		"destroy: a re-created one is kept": {func(g given) Evidence {
+		"destroy: a re-created leaf PV with Retain": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(retains, recreated))}
 		}, DeleteClaim, leafClaim(), true},
 		"destroy: the leaf PV is not read": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafClaim(), false},
@@ -167,10 +167,10 @@ func TestCovers(t *testing.T) {
 		"keep: not represented": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), None: g.none(byName), Member: g.current()}
 		}, DeleteClaim, leafClaim(), true},
-		"keep: it goes with its claim": {func(g given) Evidence {
+		"keep: the leaf PV has policy Delete": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"keep: another claim has it": {func(g given) Evidence {
+		"keep: bound to another claim": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(func(n *NotMirrored) { n.w.uid = "another" }), Member: g.current()}
 		}, DeleteClaim, leafClaim(another), true},
 		"keep: perhaps represented": {func(g given) Evidence {
@@ -184,23 +184,23 @@ func TestCovers(t *testing.T) {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(), g.current()}
 		}, DeleteClaim, leafClaim(), true},
 		"unmirrored: stamped": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(leafPV(deletes)), g.none(), g.current()} }, DeleteClaim, leafClaim(), false},
-		"unmirrored: not looked for everywhere": {func(g given) Evidence {
+		"unmirrored: not a thorough search": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(byName), g.current()}
 		}, DeleteClaim, leafClaim(), false},
 		"unmirrored: the claim may be of a backup": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(restored), g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"unmirrored: another claim holds it": {func(g given) Evidence {
+		"unmirrored: bound to another claim": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(), g.current()}
 		}, DeleteClaim, leafClaim(another), false},
-		"unmirrored: the leaf PV is gone": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(nil), g.none(restored), g.current()} }, DeleteClaim, leafClaim(), true},
-		"withdraw: the root is gone": {func(g given) Evidence {
+		"unmirrored: no leaf PV": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(nil), g.none(restored), g.current()} }, DeleteClaim, leafClaim(), true},
+		"withdraw: the root was deleted": {func(g given) Evidence {
 			return Withdrawing{Root: g.root(), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound), true},
 		"withdraw: the root is unchanged": {func(g given) Evidence {
 			return Withdrawing{Seen: RootUnchanged(g.root()), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound), true},
-		"withdraw: of another root": {func(g given) Evidence {
+		"withdraw: the leaf claim of another root": {func(g given) Evidence {
 			return Withdrawing{Seen: RootUnchanged(g.root()), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound, ofAnother), false},
 		"withdraw: bound": {func(g given) Evidence {
@@ -209,7 +209,7 @@ func TestCovers(t *testing.T) {
 		"withdraw: another claim": {func(g given) Evidence {
 			return Withdrawing{Root: g.root(), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound, another), false},
-		"withdraw: something may be made": {func(g given) Evidence { return Withdrawing{Root: g.root(), Member: g.current()} }, DeleteClaim, leafClaim(unbound), false},
+		"withdraw: a volume may be provisioned": {func(g given) Evidence { return Withdrawing{Root: g.root(), Member: g.current()} }, DeleteClaim, leafClaim(unbound), false},
 		"release: the leaf PV": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(true), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), true},
@@ -224,24 +224,24 @@ func TestCovers(t *testing.T) {
 		}, SetDelete, leafPV(retains), false},
 		"release: Pods are not listed": {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
 		"release: the leaf claim":      {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
-		"release: the leaf PV is gone": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
+		"release: no leaf PV":          {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
 		"release: an admin retains it": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), false},
-		"release: an admin retains it, its leaf PV": {func(g given) Evidence {
+		"release: an admin retains it, the leaf PV": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), false},
-		"release: an admin retains it, and it is retained there": {func(g given) Evidence {
+		"release: an admin retains it, the leaf PV has Retain": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"release: the leaf PV is not read":         {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
-		"release: of another root":                 {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
-		"nothing at all: Destroying, a leaf PV":    {func(given) Evidence { return Destroying{} }, SetDelete, leafPV(retains), false},
-		"nothing at all: Destroying, a leaf claim": {func(given) Evidence { return Destroying{} }, DeleteClaim, leafClaim(), false},
-		"nothing at all: Keeping":                  {func(given) Evidence { return Keeping{} }, DeleteClaim, leafClaim(), false},
-		"nothing at all: Unmirrored":               {func(given) Evidence { return Unmirrored{} }, DeleteClaim, leafClaim(), false},
-		"nothing at all: Withdrawing":              {func(given) Evidence { return Withdrawing{} }, DeleteClaim, leafClaim(unbound), false},
-		"nothing at all: Releasing":                {func(given) Evidence { return Releasing{} }, DeleteClaim, leafClaim(), false},
+		"release: the leaf PV is not read":        {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
+		"release: the leaf claim of another root": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
+		"no proofs: Destroying, a leaf PV":        {func(given) Evidence { return Destroying{} }, SetDelete, leafPV(retains), false},
+		"no proofs: Destroying, a leaf claim":     {func(given) Evidence { return Destroying{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Keeping":                      {func(given) Evidence { return Keeping{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Unmirrored":                   {func(given) Evidence { return Unmirrored{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Withdrawing":                  {func(given) Evidence { return Withdrawing{} }, DeleteClaim, leafClaim(unbound), false},
+		"no proofs: Releasing":                    {func(given) Evidence { return Releasing{} }, DeleteClaim, leafClaim(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prover(pages{})
@@ -268,12 +268,12 @@ func TestProofsExpire(t *testing.T) {
 		disordered       bool
 		covers           bool
 	}{
-		"at once":                              {covers: true},
-		"a list that takes a minute":           {took: time.Minute, covers: true},
-		"in time":                              {then: lifetime, last: lifetime, covers: true},
-		"the write comes too late":             {last: lifetime + 1},
-		"the next proof comes too late":        {then: lifetime + 1},
-		"a proof that is to be last was first": {took: time.Second, disordered: true},
+		"at once":                    {covers: true},
+		"a list that takes a minute": {took: time.Minute, covers: true},
+		"in time":                    {then: lifetime, last: lifetime, covers: true},
+		"the write is too late":      {last: lifetime + 1},
+		"the next proof is too late": {then: lifetime + 1},
+		"proofs in the wrong order":  {took: time.Second, disordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))

@@ -53,13 +53,13 @@ func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return RootUnchanged{p.testify(began, now.UID, now.ResourceVersion)}, true, nil
 }
 
-// HostReleased is the proof that a host PV has ended: the host says that its claim is gone.
+// HostReleased is the proof that a host PV has ended: the host reports that its claim was deleted.
 type HostReleased struct{ hostVolume }
 
-// HostUnchanged is the proof that nobody has written to a host PV.
+// HostUnchanged is the proof that a host PV has not changed.
 type HostUnchanged struct{ hostVolume }
 
-// HostAssigned is the proof that a host PV is still for the same claim, or for none.
+// HostAssigned is the proof that a host PV is still for the same claim, or still for no claim.
 type HostAssigned struct{ hostVolume }
 
 // hostVolume is a host PV from a live read.
@@ -147,8 +147,7 @@ func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName)
 	return using, err
 }
 
-// Using returns those of the given Pods that need a disk in this member. It reads their nodes
-// from host.
+// Using returns the given Pods that need a disk in this member. It reads their nodes from host.
 func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var using []corev1.Pod
 	for i := range pods {
@@ -190,9 +189,9 @@ func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeCla
 	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
 }
 
-// Promised proves, by a live read, that a promise is this member's and has no disk or, if disk
-// is set, that this leaf PV is still its disk and is not being released. A disk that is
-// released with its last Pod may be gone already, while a lagging cache still has it.
+// Promised proves, by a live read, that a promise is assigned to this member and has no disk or, if
+// disk is set, that this leaf PV is still its disk and is not being released. Xylem may have
+// destroyed a disk that is released with its last Pod, while a lagging cache still has it.
 func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
 	if err != nil || now == nil || now.UID != promise.UID {

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// LeafVolume is the proof of what the member has under the name of a leaf PV.
+// LeafVolume is the proof of the state, in the member, of the PV with a leaf PV's name.
 type LeafVolume struct {
 	w       *witness
 	name    string
@@ -39,8 +39,8 @@ func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1
 // Absent accepts a leaf PV that does not exist.
 func Absent(pv *corev1.PersistentVolume) bool { return pv == nil }
 
-// Retained reports whether a leaf PV outlives its claim because of its reclaim policy. It also
-// accepts one that does not exist.
+// Retained reports whether the reclaim policy keeps a leaf PV after its claim is deleted. It also
+// accepts a missing leaf PV.
 func Retained(pv *corev1.PersistentVolume) bool {
 	return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
@@ -91,9 +91,9 @@ func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim)
 	return leaf == nil || leaf.Spec.VolumeName == "", err
 }
 
-// Unprovisioned proves that a root has no volume in the member. By live reads, its leaf claim
-// is not bound, and the member has no PV of the name that a provisioner uses. The cache has
-// none of another name.
+// Unprovisioned proves that a root has no volume in the member. By live reads, its leaf claim is
+// not bound, and the member has no PV with the name that a provisioner uses. The cache has no PV
+// with another name for it.
 func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	if err != nil || leaf == nil {

@@ -23,7 +23,7 @@ const provisionedPrefix = "pvc-"
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
 // NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
-// fails, By is one that does.
+// fails, By is a host PV that represents it.
 type NotMirrored struct {
 	w  *witness
 	By *corev1.PersistentVolume
@@ -32,10 +32,10 @@ type NotMirrored struct {
 	thorough, restored bool
 }
 
-// NotMirrored proves, by live reads, that the host has no PV with the handle of the leaf PV
-// that a leaf claim names, whatever the UID of that leaf PV is now. A restored member lacks the
-// stamp, and may have the leaf PV with another UID. Then only the host knows that the volume is
-// in use or must be kept. It looks up the host PV by both of its possible names.
+// NotMirrored proves, by live reads, that the host has no PV with the handle of the leaf PV that a
+// leaf claim names, regardless of that leaf PV's current UID. A restored member lacks the stamp,
+// and may have the leaf PV with another UID. Then only the host knows that the volume is in use or
+// must be kept. It looks up the host PV by both of its possible names.
 //
 // If thorough is set, as required before destroying data, it also looks for a PV with any other
 // name and for a promise that records the leaf PV, with a paged list of all PVs of the host. It

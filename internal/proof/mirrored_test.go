@@ -75,17 +75,17 @@ func TestNotMirrored(t *testing.T) {
 		by           string
 		err          error
 	}{
-		"nothing":                         {},
-		"other volumes, on two pages":     {live: pages{pages: [][]corev1.PersistentVolume{{other}, {other}}}},
-		"another member's volume":         {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
-		"another driver's":                {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
-		"by its name":                     {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
-		"by the other name of a mirror":   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
-		"by any name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
-		"a promise that records it":       {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
-		"the cache has it":                {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
-		"the host does not answer":        {live: pages{getFails: down}, err: down},
-		"the second page fails":           {live: pages{pages: [][]corev1.PersistentVolume{{other}, {}}, oneFails: down}, err: down},
+		"nothing":                            {},
+		"other volumes, on two pages":        {live: pages{pages: [][]corev1.PersistentVolume{{other}, {other}}}},
+		"another member's volume":            {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
+		"another driver's":                   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
+		"the plain name of a mirror":         {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
+		"the suffixed name of a mirror":      {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
+		"any other name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
+		"a promise that records it":          {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
+		"the cache has it":                   {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
+		"the host does not respond":          {live: pages{getFails: down}, err: down},
+		"the second page fails":              {live: pages{pages: [][]corev1.PersistentVolume{{other}, {}}, oneFails: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prover(&tc.live)

@@ -12,9 +12,9 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// An API server that does not serve snapshots answers a get of one with NotFound, as one that
-// has none of that name does. So these proofs list by name: where the kind is not served, that
-// is an error, and proves nothing.
+// An API server that does not serve snapshots responds to a get with NotFound, as it does for a
+// missing snapshot. So these proofs list by name: if the API server does not serve the kind, the
+// list fails and proves nothing.
 
 func liveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (*snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
@@ -44,11 +44,11 @@ func liveContent(ctx context.Context, r client.Reader, name string) (*snapshotv1
 	return &list.Items[0], nil
 }
 
-// SnapshotEnded reports that the host's VolumeSnapshot of a UID is gone, or is being deleted,
-// which cannot be undone.
+// SnapshotEnded is the proof that the host's VolumeSnapshot with a UID was deleted, or is being
+// deleted, which cannot be undone.
 type SnapshotEnded struct {
 	w *witness
-	// gone: it is not only being deleted, so that nobody restores from it any more.
+	// gone: it no longer exists, so no claim can be restored from it.
 	gone bool
 }
 
@@ -66,10 +66,10 @@ func (p Prover) SnapshotEnded(ctx context.Context, root types.NamespacedName, ui
 	return SnapshotEnded{p.testify(began, uid, ""), gone}, true, nil
 }
 
-// ContentEnded reports that a content of the host is to be destroyed with its snapshot.
+// ContentEnded is the proof that a content of the host must be destroyed with its snapshot.
 type ContentEnded struct{ hostContent }
 
-// ContentUnchanged reports that nobody has written to a content of the host.
+// ContentUnchanged is the proof that a content of the host has not changed.
 type ContentUnchanged struct{ hostContent }
 
 // hostContent is a content of the host as a live read showed it.
@@ -108,7 +108,7 @@ func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshot
 }
 
 // SnapshotPlacedHere proves, by a live read, that a content of the host is placed in this member,
-// that no leaf of it is recorded, and that it does not end.
+// that it records no leaf, and that it has not ended.
 func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (bool, error) {
 	_, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.PlacedIn(now) == p.ClusterID && mirrorsnapshot.RecordOf(now).Snapshot == "" && now.DeletionTimestamp == nil
@@ -116,7 +116,7 @@ func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeS
 	return ok, err
 }
 
-// NotRepresented reports that the host has no content for a VolumeSnapshot of a UID.
+// NotRepresented is the proof that the host has no content for the VolumeSnapshot with a UID.
 type NotRepresented struct{ w *witness }
 
 // NotRepresented proves it by a live read of the name that the snapshot-controller gives it.
@@ -129,15 +129,15 @@ func (p Prover) NotRepresented(ctx context.Context, root types.UID) (NotRepresen
 	return NotRepresented{p.testify(began, root, "")}, true, nil
 }
 
-// LeafContent reports what the member has under the name of a leaf content.
+// LeafContent is the proof of the state, in the member, of the content with a leaf content's name.
 type LeafContent struct {
 	w       *witness
 	name    string
 	content *snapshotv1.VolumeSnapshotContent // nil: none
 }
 
-// LeafContent proves, by a live read of the leaf content of a leaf VolumeSnapshot, that it is as
-// wanted; nil is absent.
+// LeafContent proves, by a live read of the leaf content of a leaf VolumeSnapshot, that wanted
+// accepts it. wanted gets nil if it does not exist.
 func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
 	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf.UID)
 	content, err := liveContent(ctx, p.Live, name)
@@ -155,8 +155,8 @@ func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
 	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
 }
 
-// SnapshotLeafGone proves, by live reads, that neither the leaf VolumeSnapshot nor the leaf
-// content of a content of the host is left, in a member that has forgotten nothing.
+// SnapshotLeafGone proves, by live reads, that neither the leaf VolumeSnapshot nor the leaf content
+// of a host content exists, in a member that was not restored.
 func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (bool, error) {
 	record, root := mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
 	leaf, err := liveSnapshot(ctx, p.Live, root)
@@ -179,18 +179,18 @@ func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSna
 	return err == nil, err
 }
 
-// DestroyingSnapshot is evidence that a snapshot goes with its root (I2): its content in the host
-// is being deleted with policy Delete, and its VolumeSnapshot has ended. For the leaf
-// VolumeSnapshot: its content is the one that the host records, or there is none.
+// DestroyingSnapshot is evidence that a snapshot must be destroyed with its root (I2): its host
+// content is being deleted with policy Delete, and its VolumeSnapshot has ended. For the leaf
+// VolumeSnapshot: its content is the recorded one, or does not exist.
 type DestroyingSnapshot struct {
 	Host ContentEnded
 	Root SnapshotEnded
 	Leaf LeafContent
 }
 
-// KeepingSnapshot is evidence that the data of a leaf VolumeSnapshot outlive it: its root has
-// ended, and its content is retained, or there is none. And that nobody needs it: its content in
-// the host is as it was seen (Host), or there is none (None).
+// KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
+// ended, and its content is retained, or does not exist. It also proves that no root needs it: its
+// host content is as observed (Host), or does not exist (None).
 type KeepingSnapshot struct {
 	Host   ContentUnchanged
 	Root   SnapshotEnded
@@ -224,8 +224,8 @@ func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 	return unproven("the evidence is not for a %T", object)
 }
 
-// destroysContent reports whether an action may destroy a leaf content: the recorded one, of the
-// recorded snapshot, to which the member gave policy Delete.
+// destroysContent reports whether an action may destroy a leaf content. It must be the recorded
+// content of the recorded snapshot, and have had policy Delete in the member.
 func destroysContent(record mirrorsnapshot.Record, action Action, content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed := action == SetContentDelete || action == DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
 	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
@@ -253,8 +253,8 @@ func (e KeepingSnapshot) Covers(action Action, object client.Object) error {
 	return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 }
 
-// KeptSnapshot proves, by live reads, that the data of a leaf VolumeSnapshot outlive it. host is
-// its content in the host; nil if there is none.
+// KeptSnapshot proves, by live reads, that deleting a leaf VolumeSnapshot keeps its data. host is
+// its content in the host, or nil.
 func (p Prover) KeptSnapshot(ctx context.Context, host *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) (e KeepingSnapshot, proven bool, err error) {
 	origin, _ := mirror.OriginIn(p.HostID, leaf)
 	if host != nil {

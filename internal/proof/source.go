@@ -16,11 +16,10 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// SourceHere proves, by live reads of both clusters, that the data source of a root is the one
-// that was recorded, that it is in this member, and that the object which has its name there is
-// its leaf: a claim that is bound to its volume, or a snapshot that is ready. It returns the UID
-// of the source in the host. A member copies what has the name: if that were another one's, its
-// data would be in the claim.
+// SourceHere proves, by live reads of both clusters, that the data source of a root is the recorded
+// one and is in this member. The member's object with its name must be its leaf: a claim bound to
+// its volume, or a ready snapshot. It returns the UID of the source in the host. A member finds a
+// source by name, so another object with that name would put its data into the claim.
 func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
 	source, err := p.sourceOf(ctx, root)
 	if err != nil {
@@ -44,7 +43,8 @@ func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeCla
 	return at.UID, proven, err
 }
 
-// sourceOf reads, live, what the host has of the data source of a root; nil if it has none.
+// sourceOf reads the host's objects of a root's data source live. It returns nil if the root has no
+// data source.
 func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim) (*placement.Source, error) {
 	of, has := datasource.Of(root)
 	if !has || !of.IsSnapshot() || of.Namespace != "" {
@@ -59,7 +59,7 @@ func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim
 	return s, err
 }
 
-// claimHere proves that the leaf claim of a name is the leaf of the one that is to be cloned, bound
+// claimHere proves that the leaf claim with a name is the leaf of the claim to clone, and is bound
 // to its volume.
 func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
@@ -73,8 +73,8 @@ func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at plac
 	return volume != nil && volume.UID == at.LeafUID, err
 }
 
-// snapshotHere proves that the leaf VolumeSnapshot of a name is the leaf of the one that is to be
-// restored, and that its content is the recorded one, and ready.
+// snapshotHere proves that the leaf VolumeSnapshot with a name is the leaf of the snapshot to
+// restore, and that its content is the recorded one and ready.
 func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
 	leaf, err := liveSnapshot(ctx, p.Live, key)
 	if err != nil || leaf == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// cluster answers reads of single objects, by type and name.
+// cluster serves reads of single objects, by type and name.
 type cluster struct {
 	client.Reader
 	objects map[string]client.Object
@@ -45,15 +45,15 @@ func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
-// scene is a claim copy, recorded as one that is created from claim golden, and what both clusters
-// have of that.
+// scene has a claim "copy", recorded as a clone of claim "golden", and the related objects of both
+// clusters.
 type scene struct {
 	root, golden, leaf *corev1.PersistentVolumeClaim
 	host, disk         *corev1.PersistentVolume
 }
 
-// What a member copies is what has the name of the source there. So a copy is created only if that
-// is, at this moment, the leaf of exactly the root that was recorded, bound to exactly its volume.
+// A member finds the source of a clone by name. So Xylem creates a clone only if the object with
+// that name is the leaf of the recorded root, and bound to the recorded volume.
 func TestSourceHere(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -62,26 +62,26 @@ func TestSourceHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"as recorded":                              {change: func(*scene) {}, proven: true},
-		"no data source":                           {change: func(s *scene) { s.root.Spec.DataSource = nil }},
-		"not recorded":                             {change: func(s *scene) { s.root.Annotations = nil }},
-		"recorded in another member":               {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"deleted in the host":                      {change: func(s *scene) { s.golden.Name = "gone" }},
-		"re-created in the host":                   {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
-		"being deleted in the host":                {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
-		"not bound in the host":                    {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
-		"its host PV is gone":                      {change: func(s *scene) { s.host.Name = "gone" }},
-		"the member lacks it":                      {change: func(s *scene) { s.leaf.Name = "gone" }},
-		"the member has its own claim of the name": {change: func(s *scene) { s.leaf.Labels = nil }},
-		"the member has the next root's":           {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"its stamp is of another claim":            {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
-		"being deleted in the member":              {change: func(s *scene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
-		"not bound in the member":                  {change: func(s *scene) { s.leaf.Status.Phase = corev1.ClaimPending }},
-		"bound to another volume there":            {change: func(s *scene) { s.leaf.Spec.VolumeName = "pv-2" }},
-		"its volume is gone there":                 {change: func(s *scene) { s.disk.Name = "gone" }},
-		"its volume was replaced there":            {change: func(s *scene) { s.disk.UID = "newer" }},
-		"the host does not answer":                 {change: func(*scene) {}, host: down, err: down},
-		"the member does not answer":               {change: func(*scene) {}, leaf: down, err: down},
+		"as recorded":                             {change: func(*scene) {}, proven: true},
+		"no data source":                          {change: func(s *scene) { s.root.Spec.DataSource = nil }},
+		"not recorded":                            {change: func(s *scene) { s.root.Annotations = nil }},
+		"recorded in another member":              {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"deleted in the host":                     {change: func(s *scene) { s.golden.Name = "gone" }},
+		"re-created in the host":                  {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
+		"being deleted in the host":               {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the host":                   {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
+		"its host PV does not exist":              {change: func(s *scene) { s.host.Name = "gone" }},
+		"no leaf in the member":                   {change: func(s *scene) { s.leaf.Name = "gone" }},
+		"a foreign claim in the member":           {change: func(s *scene) { s.leaf.Labels = nil }},
+		"the leaf of the next root in the member": {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"the stamp of another claim":              {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"being deleted in the member":             {change: func(s *scene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the member":                 {change: func(s *scene) { s.leaf.Status.Phase = corev1.ClaimPending }},
+		"bound to another volume in the member":   {change: func(s *scene) { s.leaf.Spec.VolumeName = "pv-2" }},
+		"no leaf volume in the member":            {change: func(s *scene) { s.disk.Name = "gone" }},
+		"a replaced leaf volume in the member":    {change: func(s *scene) { s.disk.UID = "newer" }},
+		"the host does not respond":               {change: func(*scene) {}, host: down, err: down},
+		"the member does not respond":             {change: func(*scene) {}, leaf: down, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceScene()

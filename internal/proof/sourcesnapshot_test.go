@@ -19,7 +19,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// List answers lists of a single name.
+// List serves lists of a single name.
 func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if c.fails != nil {
 		return c.fails
@@ -42,16 +42,16 @@ func (c *cluster) List(_ context.Context, into client.ObjectList, options ...cli
 	return meta.SetList(into, found)
 }
 
-// restoreScene is a claim copy, recorded as one that is created from snapshot golden, and what both
-// clusters have of that.
+// restoreScene has a claim "copy", recorded as a restore of snapshot "golden", and the related
+// objects of both clusters.
 type restoreScene struct {
 	root              *corev1.PersistentVolumeClaim
 	golden, leaf      *snapshotv1.VolumeSnapshot
 	content, leafHeld *snapshotv1.VolumeSnapshotContent
 }
 
-// A member restores what has the name of the snapshot there. So a leaf claim is created only if that
-// is, at this moment, the leaf of exactly the snapshot that was recorded, with exactly its content.
+// A member finds the snapshot to restore by name. So Xylem creates a leaf claim only if the object
+// with that name is the leaf of the recorded snapshot, with the recorded content.
 func TestSnapshotHere(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -70,23 +70,23 @@ func TestSnapshotHere(t *testing.T) {
 			s.golden.DeletionTimestamp = &metav1.Time{}
 			s.content.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes"
 		}},
-		"not ready in the host":              {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
-		"of another driver":                  {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
-		"the member lacks it":                {change: func(s *restoreScene) { s.leaf.Name = "gone" }},
-		"the member has its own of the name": {change: func(s *restoreScene) { s.leaf.Labels = nil }},
-		"the member has the next root's":     {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"its stamp is of another snapshot":   {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
-		"replaced in the member":             {change: func(s *restoreScene) { s.leaf.UID = "newer" }},
-		"being deleted in the member":        {change: func(s *restoreScene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
-		"bound to another content there":     {change: func(s *restoreScene) { s.leaf.Status.BoundVolumeSnapshotContentName = ptr.To("imported") }},
-		"its content is gone there":          {change: func(s *restoreScene) { s.leafHeld.Name = "gone" }},
-		"its content was replaced there":     {change: func(s *restoreScene) { s.leafHeld.UID = "newer" }},
-		"its content is another snapshot's":  {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"not ready in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
-		"no handle in the member":            {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
-		"another one's handle in the member": {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = ptr.To("s-2") }},
-		"the host does not answer":           {change: func(*restoreScene) {}, host: down, err: down},
-		"the member does not answer":         {change: func(*restoreScene) {}, leaf: down, err: down},
+		"not ready in the host":                        {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
+		"a content of another driver":                  {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
+		"no leaf in the member":                        {change: func(s *restoreScene) { s.leaf.Name = "gone" }},
+		"a foreign snapshot in the member":             {change: func(s *restoreScene) { s.leaf.Labels = nil }},
+		"the leaf of the next root in the member":      {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"the stamp of another snapshot":                {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"replaced in the member":                       {change: func(s *restoreScene) { s.leaf.UID = "newer" }},
+		"being deleted in the member":                  {change: func(s *restoreScene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"bound to another content in the member":       {change: func(s *restoreScene) { s.leaf.Status.BoundVolumeSnapshotContentName = ptr.To("imported") }},
+		"no leaf content in the member":                {change: func(s *restoreScene) { s.leafHeld.Name = "gone" }},
+		"a replaced leaf content in the member":        {change: func(s *restoreScene) { s.leafHeld.UID = "newer" }},
+		"the content of another snapshot":              {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"not ready in the member":                      {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
+		"no handle in the member":                      {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
+		"the handle of another snapshot in the member": {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = ptr.To("s-2") }},
+		"the host does not respond":                    {change: func(*restoreScene) {}, host: down, err: down},
+		"the member does not respond":                  {change: func(*restoreScene) {}, leaf: down, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := restored()

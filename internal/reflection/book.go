@@ -22,13 +22,13 @@ type Book struct {
 	changes route.Waker
 }
 
-// grace is how long an offered class must be missing in a connected member before it is no
-// longer offered. A class that is replaced is missing for a moment, and deleting the host's
-// class would lose the labels and annotations of others. grace also limits the writes to the
-// host that a member can cause by creating and deleting classes.
+// grace is how long an offered class must be missing in a connected member before it is no longer
+// offered. A class that is replaced is missing briefly, and deleting the host's class would lose
+// the labels and annotations of other writers. grace also limits the writes to the host that a
+// member can cause by creating and deleting classes.
 const grace = 5 * time.Second
 
-// Seen is what a member had, read from a synced cache.
+// Seen has a member's classes, read from a synced cache.
 type Seen struct {
 	ClusterID string
 	// Classes by name.

@@ -52,7 +52,7 @@ func clustersOf(class *storagev1.StorageClass) []string {
 }
 
 // HostClass returns the host's class for a ruling, based on the existing one, or new if that is
-// nil. It keeps the labels and annotations of others.
+// nil. It keeps the labels and annotations of other writers.
 func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if has != nil {

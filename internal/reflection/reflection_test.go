@@ -83,28 +83,28 @@ func TestRule(t *testing.T) {
 		terms    Terms
 		problems map[string]string // by registration: a part of the message
 	}{
-		"offered":                             {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
-		"not asked for":                       {view: view(map[int][]Class{1: fast}, r(1, off))},
-		"leaving":                             {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
-		"no registration":                     {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
-		"the member lacks it":                 {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
-		"not selected":                        {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
-		"selected":                            {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
-		"both agree, the older first":         {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"the older one's policy":              {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
-		"growth differs":                      {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
-		"the third agrees":                    {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"the older one is off":                {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"a class of the host's own":           {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
-		"away since the start: kept":          {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
-		"away, and never offered it":          {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
-		"away, without a class":               {view: view(nil, r(1))},
-		"away, and off":                       {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
-		"away: another agrees":                {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"away: another differs":               {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"another cluster of that name":        {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
-		"it means another class there":        {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
-		"a rule that maps the name to itself": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"offered":                      {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
+		"not selected":                 {view: view(map[int][]Class{1: fast}, r(1, off))},
+		"leaving":                      {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
+		"no registration":              {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
+		"the member has no such class": {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
+		"no matching label":            {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
+		"selected":                     {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"both registrations agree, the older one first":      {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"the policy of the older registration":               {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
+		"growth differs":                                     {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
+		"the third agrees":                                   {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"reflection disabled in the older registration":      {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
+		"the host's own class":                               {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
+		"away since the start, offered before":               {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
+		"away since the start, never offered":                {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"away since the start, no class in the host":         {view: view(nil, r(1))},
+		"away since the start, reflection disabled":          {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
+		"away since the start, another registration agrees":  {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"away since the start, another registration differs": {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"another cluster with that name":                     {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
+		"a rule that maps the name to another class":         {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
+		"a rule that maps the name to itself":                {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.view.Rule("fast", c.host)
@@ -123,7 +123,7 @@ func TestRule(t *testing.T) {
 			}
 			for registration, part := range c.problems {
 				if !strings.Contains(got.Problems[registration].Message, part) {
-					t.Errorf("%s is told %q, which lacks %q", registration, got.Problems[registration].Message, part)
+					t.Errorf("the problem of %s is %q, want a message with %q", registration, got.Problems[registration].Message, part)
 				}
 			}
 		})
@@ -149,24 +149,24 @@ func TestSummarize(t *testing.T) {
 		says      []string
 		published int
 	}{
-		"all":                        {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
-		"none":                       {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
-		"as many as may be":          {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
-		"one more: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"leaves out 1 class,", "c003"}, 3},
-		"many more":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
-		"from before the cap":        {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
+		"all":                    {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
+		"none":                   {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
+		"as many as the maximum": {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
+		"one more than the maximum: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"leaves out 1 class,", "c003"}, 3},
+		"many more": {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
+		"a registration from before the maximum existed": {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			selecting("tier", "c003")(cr)
 		}, true, v1alpha1.ReasonReflected, []string{"c003"}, 1},
-		"nor do classes that are mapped": {many(2), func(cr *v1alpha1.ClusterRegistration) {
+		"mapped classes do not count": {many(2), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
 		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a class of that name in the host means class "x" here (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
-		"a name with the prefix":    {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`means class "x" here (by prefix "virtual-disk-"`}, 0},
-		"a selector that is none":   {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
-		"the host has one already":  {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
-		"more problems than fit in": {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
+		"a name with the prefix":                 {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`means class "x" here (by prefix "virtual-disk-"`}, 0},
+		"an invalid selector":                    {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
+		"the host has its own class of the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
+		"more problems than a message can name":  {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := registration(1)
@@ -185,21 +185,21 @@ func TestSummarize(t *testing.T) {
 			}
 			for _, part := range c.says {
 				if !strings.Contains(message, part) {
-					t.Errorf("%q lacks %q", message, part)
+					t.Errorf("%q does not contain %q", message, part)
 				}
 			}
 			if len(message) > 32768 {
-				t.Errorf("a condition's message has 32768 bytes at most, not %d", len(message))
+				t.Errorf("a condition's message may have 32768 bytes, got %d", len(message))
 			}
 		})
 	}
 	cr := registration(1)
 	if _, known := view(nil, cr).Summarize(&cr, nil); known {
-		t.Error("what was never seen is known")
+		t.Error("Summarize returned a summary of a member that was never seen")
 	}
 }
 
-// A changed registration or member is selected from again.
+// Xylem computes the selection again when the registration or the member changes.
 func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
 	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
@@ -222,15 +222,15 @@ func TestSelectionIsCurrent(t *testing.T) {
 	}{
 		{"at first", func() {}, []string{"a", "b"}},
 		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
-		{"it is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
+		{"the registration is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
 		{"the member changes", func() {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
 		}, []string{"a", "b", "c"}},
-		{"a while has passed", func() {
+		{"some time has passed", func() {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
 		}, []string{"c"}},
 		{"another cluster is recorded", func() { cr.Status.ClusterID = "later" }, nil},
-		{"it is forgotten", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
+		{"the member is forgotten", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, offers()); diff != "" {
@@ -247,20 +247,20 @@ func TestNoteReportsChanges(t *testing.T) {
 		classes       []Class
 		want          bool
 	}{
-		{"first seen, with none", "id", nil, true},
+		{"first seen, without classes", "id", nil, true},
 		{"the same", "id", nil, false},
 		{"a class", "id", []Class{class("a", del, true)}, true},
 		{"the same class", "id", []Class{class("a", del, true)}, false},
-		{"it grows no more", "id", []Class{class("a", del, false)}, true},
-		{"of another cluster", "later", []Class{class("a", del, false)}, true},
+		{"expansion no longer allowed", "id", []Class{class("a", del, false)}, true},
+		{"another cluster", "later", []Class{class("a", del, false)}, true},
 	} {
 		if got, _ := book.Note("m1", Seen{ClusterID: step.cluster, Classes: step.classes}); got != step.want {
-			t.Errorf("%s: news %t, want %t", step.name, got, step.want)
+			t.Errorf("%s: changed %t, want %t", step.name, got, step.want)
 		}
 	}
 }
 
-// A class that is missing for a moment stays offered, and a new class displaces no other.
+// A class that is missing briefly is still offered, and a new class displaces no other.
 func TestOffersLast(t *testing.T) {
 	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
 	first, other := Terms{del, true}, Terms{retain, true}
@@ -274,13 +274,13 @@ func TestOffersLast(t *testing.T) {
 		want      offers
 	}
 	for name, steps := range map[string][]step{
-		"replaced by its like": {
+		"replaced by an equal class": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
 			{grace, one(first), nil, false, 0, offers{"b": first}},
 		},
-		"replaced by another": {
+		"replaced by a different class": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(other), nil, true, 0, offers{"b": other}},
@@ -297,7 +297,7 @@ func TestOffersLast(t *testing.T) {
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
 			{grace, nil, nil, false, grace, offers{"b": first}},
 		},
-		"deleted, and others come": {
+		"deleted, other classes created": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, []Class{{Name: "a", Terms: other}}, nil, true, grace, offers{"b": first}},
 			{grace, []Class{{Name: "a", Terms: other}}, nil, true, 0, offers{"a": other}},
@@ -306,14 +306,14 @@ func TestOffersLast(t *testing.T) {
 			{0, []Class{{Name: "b", Terms: first}, {Name: "c", Terms: first}}, nil, true, 0, offers{"b": first}},
 			{time.Second, one(first), nil, true, 0, offers{"b": first}},
 		},
-		"one that is first by name comes later": {
+		"a class that is first by name is created later": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Second, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, nil, true, 0, offers{"b": first}},
 		},
 		"offered before the manager started": {
 			{0, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, []string{"b"}, true, 0, offers{"b": first}},
 		},
-		"gone when the manager starts": {
+		"deleted before the manager starts": {
 			{0, []Class{{Name: "a", Terms: other}}, []string{"b"}, true, 0, offers{"a": other}},
 		},
 	} {
@@ -324,7 +324,7 @@ func TestOffersLast(t *testing.T) {
 				at = at.Add(s.after)
 				news, again := book.Note("m1", Seen{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})
 				if news != s.news || again != s.again {
-					t.Errorf("step %d: news %t, again after %s", i, news, again)
+					t.Errorf("step %d: changed %t, again after %s", i, news, again)
 				}
 				selected, _ := book.selectionOf(&cr)
 				if diff := cmp.Diff(s.want, selected.offers); diff != "" {
@@ -345,7 +345,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"another's", "offered"}, v.Names("m2", host)); diff != "" {
-		t.Errorf("of one that is gone (-want +got):\n%s", diff)
+		t.Errorf("for a forgotten member (-want +got):\n%s", diff)
 	}
 }
 
@@ -363,8 +363,8 @@ func TestClassOf(t *testing.T) {
 			},
 			Class{"a", map[string]string{"x": "y"}, Terms{retain, true}}, true,
 		},
-		"a name that is none":   {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "../a"}}, Class{Name: "../a", Terms: Terms{del, false}}, false},
-		"a policy that is none": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimPolicy("Burn"))}, Class{Name: "a", Terms: Terms{"Burn", false}}, false},
+		"an invalid name":   {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "../a"}}, Class{Name: "../a", Terms: Terms{del, false}}, false},
+		"an invalid policy": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimPolicy("Burn"))}, Class{Name: "a", Terms: Terms{"Burn", false}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := ClassOf(&c.class)
@@ -382,7 +382,7 @@ func TestHostClass(t *testing.T) {
 	before := has.DeepCopy()
 	got := HostClass("fast", ruling, has)
 	if diff := cmp.Diff(before, has); diff != "" {
-		t.Errorf("what is there was changed:\n%s", diff)
+		t.Errorf("HostClass changed its argument:\n%s", diff)
 	}
 	want := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: "uid",
@@ -398,6 +398,6 @@ func TestHostClass(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !Ours(got) || Changeable(has, got) || !Changeable(got, HostClass("fast", Ruling{Terms: Terms{retain, false}}, got)) {
-		t.Error("whose it is, or what can be changed of it")
+		t.Error("Ours or Changeable returned a wrong result")
 	}
 }

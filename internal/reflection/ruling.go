@@ -19,8 +19,8 @@ type View struct {
 
 // Ruling is the decision on one class name.
 type Ruling struct {
-	// Offering are the registrations that offer the class together, the oldest first. Terms are
-	// the terms on which they agree. If nobody offers it, the class must not exist.
+	// Offering are the registrations that offer the class together, the oldest first. Terms are the
+	// terms on which they agree. If no registration offers it, the class must not exist.
 	Offering []Offering
 	Terms    Terms
 	// Problems of registrations that do not offer a class that they selected.
@@ -31,8 +31,8 @@ type Ruling struct {
 type Offering struct{ Registration, ClusterID string }
 
 // Rule decides on a class name. host is the host's class of that name, or nil. The oldest
-// registration that offers the name decides on its terms, and those that agree offer it too.
-// Nobody offers the name of a class that Xylem did not create.
+// registration that offers the name decides on its terms, and those that agree offer it too. No
+// registration offers the name of a class that Xylem did not create.
 func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
 	for _, cr := range v.byAge() {

@@ -63,9 +63,9 @@ func TestSinceStart(t *testing.T) {
 	p := SinceStart()
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if p.Create(event.CreateEvent{Object: object, IsInInitialList: true}) {
-		t.Error("what there is at the start is let through")
+		t.Error("existing objects are not delayed")
 	}
 	if !p.Create(event.CreateEvent{Object: object}) || !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) || !p.Delete(event.DeleteEvent{Object: object}) {
-		t.Error("a later change is held back")
+		t.Error("a later change is delayed")
 	}
 }

@@ -30,7 +30,7 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	}
 }
 
-// Relabelled is Concerns for an object of which only the labels matter.
+// Relabelled is Concerns for an object if only its labels matter.
 func Relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

@@ -52,14 +52,14 @@ func PodChanged(before, after client.Object) bool {
 
 func same(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
 
-// ofOthers returns the conditions of a Pod that a kubelet does not set.
+// ofOthers returns the conditions of a Pod that other writers than a kubelet set.
 func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodInitialized || c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers
 	})
 }
 
-// metadataChanged ignores finalizers of others, and annotations that only Kubernetes uses.
+// metadataChanged ignores finalizers of other writers, and annotations that only Kubernetes uses.
 func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 		slices.Contains(was.GetFinalizers(), v1alpha1.FinalizerLeafVolume) != slices.Contains(is.GetFinalizers(), v1alpha1.FinalizerLeafVolume) ||

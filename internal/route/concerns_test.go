@@ -24,18 +24,18 @@ func annotate(key string) func(client.Object) {
 
 // metadata has edits that apply to objects of all kinds.
 var metadata = map[string]edit{
-	"a finalizer of Kubernetes":   {func(o client.Object) { o.SetFinalizers([]string{"kubernetes.io/pv-protection"}) }, false},
-	"our finalizer":               {func(o client.Object) { o.SetFinalizers([]string{v1alpha1.FinalizerLeafVolume}) }, true},
-	"managed fields":              {func(o client.Object) { o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}}) }, false},
-	"the PV controller's note":    {annotate("pv.kubernetes.io/bind-completed"), false},
-	"the provisioner":             {annotate(volumehelpers.AnnStorageProvisioner), false},
-	"the selected node":           {annotate(AnnSelectedNode), true},
-	"an annotation of Xylem's":    {annotate(v1alpha1.AnnotationPlacedIn), true},
-	"an annotation of the user's": {annotate("example.com/note"), true},
-	"a label":                     {func(o client.Object) { o.SetLabels(map[string]string{"app": "x"}) }, true},
-	"an owner":                    {func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "owner"}}) }, true},
-	"the deletion":                {func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }, true},
-	"another object of the name":  {func(o client.Object) { o.SetUID("another") }, true},
+	"a finalizer of Kubernetes":          {func(o client.Object) { o.SetFinalizers([]string{"kubernetes.io/pv-protection"}) }, false},
+	"our finalizer":                      {func(o client.Object) { o.SetFinalizers([]string{v1alpha1.FinalizerLeafVolume}) }, true},
+	"managed fields":                     {func(o client.Object) { o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}}) }, false},
+	"an annotation of the PV controller": {annotate("pv.kubernetes.io/bind-completed"), false},
+	"the provisioner":                    {annotate(volumehelpers.AnnStorageProvisioner), false},
+	"the selected node":                  {annotate(AnnSelectedNode), true},
+	"an annotation of Xylem":             {annotate(v1alpha1.AnnotationPlacedIn), true},
+	"an annotation of the user":          {annotate("example.com/note"), true},
+	"a label":                            {func(o client.Object) { o.SetLabels(map[string]string{"app": "x"}) }, true},
+	"an owner":                           {func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "owner"}}) }, true},
+	"the deletion":                       {func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }, true},
+	"another object with the name":       {func(o client.Object) { o.SetUID("another") }, true},
 }
 
 func check(t *testing.T, concerns Concerns, object client.Object, edits ...map[string]edit) {
@@ -50,7 +50,7 @@ func check(t *testing.T, concerns Concerns, object client.Object, edits ...map[s
 		}
 	}
 	if concerns(object, copyOf(t, object)) {
-		t.Error("an update that changes nothing counts")
+		t.Error("an update without a change concerns the controller")
 	}
 }
 
@@ -58,7 +58,7 @@ func copyOf(t *testing.T, object client.Object) client.Object {
 	t.Helper()
 	copied, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		t.Fatalf("%T is no object", object)
+		t.Fatalf("%T is not an object", object)
 	}
 	return copied
 }
@@ -73,10 +73,10 @@ func onVolumeOf(change func(*corev1.PersistentVolume)) func(client.Object) {
 
 func TestVolumeChanged(t *testing.T) {
 	check(t, VolumeChanged, &corev1.PersistentVolume{}, metadata, map[string]edit{
-		"its phase":         {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }), true},
-		"when that changed": {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.LastPhaseTransitionTime = &metav1.Time{} }), false},
-		"its claim":         {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"} }), true},
-		"its version":       {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "2" }), false},
+		"its phase":              {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }), true},
+		"the time of the change": {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.LastPhaseTransitionTime = &metav1.Time{} }), false},
+		"its claim":              {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"} }), true},
+		"its version":            {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "2" }), false},
 	})
 }
 
@@ -119,14 +119,14 @@ func TestPodChanged(t *testing.T) {
 		})
 	}
 	check(t, PodChanged, &corev1.Pod{}, metadata, map[string]edit{
-		"its node":               {on(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), true},
-		"the node it may get":    {on(func(p *corev1.Pod) { p.Status.NominatedNodeName = "node" }), true},
-		"it runs":                {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), false},
-		"it has failed":          {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), true},
-		"its addresses":          {on(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), false},
-		"its containers":         {on(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}} }), false},
-		"it is ready":            {condition(corev1.PodReady), false},
-		"it is scheduled or not": {condition(corev1.PodScheduled), true},
-		"it is pushed":           {condition(v1alpha1.PodPushed), true},
+		"its node":                   {on(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), true},
+		"the nominated node":         {on(func(p *corev1.Pod) { p.Status.NominatedNodeName = "node" }), true},
+		"it runs":                    {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), false},
+		"the Pod failed":             {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), true},
+		"its addresses":              {on(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), false},
+		"its containers":             {on(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}} }), false},
+		"the Ready condition":        {condition(corev1.PodReady), false},
+		"the PodScheduled condition": {condition(corev1.PodScheduled), true},
+		"the Pushed condition":       {condition(v1alpha1.PodPushed), true},
 	})
 }

@@ -22,11 +22,11 @@ func request(name string) reconcile.Request {
 
 func TestQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// begin runs before Lull has passed.
+		// begin runs before Lull has elapsed.
 		begin func(t *testing.T, q *Queue)
 		want  []string
 	}{
-		"many events make one reconcile": {func(_ *testing.T, q *Queue) {
+		"many events cause one reconcile": {func(_ *testing.T, q *Queue) {
 			q.AddAfter(request("a"), Lull)
 			q.AddAfter(request("b"), Lull)
 			q.AddAfter(request("a"), Lull)
@@ -38,7 +38,7 @@ func TestQueue(t *testing.T) {
 			q.Add(request("a"))
 			finish(t, q, "a")
 		}, []string{"b"}},
-		"an event after that reconcile began is held back": {func(t *testing.T, q *Queue) {
+		"an event after the start of that reconcile is delayed": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.Add(request("a"))
@@ -46,7 +46,7 @@ func TestQueue(t *testing.T) {
 			q.AddAfter(request("a"), Lull)
 			q.Done(got)
 		}, []string{"a"}},
-		"held back once, and held back again": {func(t *testing.T, q *Queue) {
+		"delayed once, then again": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.Add(request("a"))
@@ -60,7 +60,7 @@ func TestQueue(t *testing.T) {
 			t.Cleanup(q.ShutDown)
 			tc.begin(t, q)
 			if n := q.Len(); n > 0 {
-				t.Fatalf("%d requests are not held back", n)
+				t.Fatalf("%d requests were not delayed", n)
 			}
 			clock.Step(Lull)
 			got := map[string]bool{}
@@ -75,7 +75,7 @@ func TestQueue(t *testing.T) {
 				}
 			}
 			if n := q.Len(); n > 0 {
-				t.Errorf("%d requests more were released", n)
+				t.Errorf("%d additional requests were released", n)
 			}
 		})
 	}
@@ -115,17 +115,17 @@ func TestUnhurried(t *testing.T) {
 		was, is client.Object
 		want    string
 	}{
-		"an update that is not urgent":                {nodes, before, same, later},
-		"one that is urgent":                          {nodes, before, bound, atOnce},
-		"a creation without the value":                {nodes, nil, before, later},
-		"a creation with the value":                   {nodes, nil, bound, atOnce},
-		"a deletion with the value":                   {nodes, bound, nil, atOnce},
-		"a creation, where these are urgent":          {CreatedOrDeleted, nil, before, atOnce},
-		"a deletion, where these are urgent":          {CreatedOrDeleted, before, nil, atOnce},
-		"an update, where these are urgent":           {CreatedOrDeleted, before, bound, later},
-		"a creation, where only deletions are urgent": {Deleted, nil, before, later},
-		"a deletion, where only deletions are urgent": {Deleted, before, nil, atOnce},
-		"a deletion, where nothing is urgent":         {Never, before, nil, later},
+		"an update that is not urgent":           {nodes, before, same, later},
+		"an urgent update":                       {nodes, before, bound, atOnce},
+		"a creation without the value":           {nodes, nil, before, later},
+		"a creation with the value":              {nodes, nil, bound, atOnce},
+		"a deletion with the value":              {nodes, bound, nil, atOnce},
+		"a creation, with urgent creations":      {CreatedOrDeleted, nil, before, atOnce},
+		"a deletion, with urgent deletions":      {CreatedOrDeleted, before, nil, atOnce},
+		"an update, with urgent updates":         {CreatedOrDeleted, before, bound, later},
+		"a creation, with only deletions urgent": {Deleted, nil, before, later},
+		"a deletion, with only deletions urgent": {Deleted, before, nil, atOnce},
+		"a deletion, with no urgent events":      {Never, before, nil, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})

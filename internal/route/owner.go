@@ -88,8 +88,8 @@ func ownersOf(obj client.Object) []key {
 		add(byNode, obj.Spec.NodeName)
 		add(byNode, obj.Status.NominatedNodeName)
 		if obj.Spec.NodeName == "" && podstatus.Pushed(obj) == corev1.ConditionTrue {
-			// A member runs the Pod before the host has bound it, and the Pod may no longer name that
-			// member.
+			// A member may run the Pod before the host binds it, and the Pod may no longer name
+			// that member.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *corev1.PersistentVolumeClaim:
@@ -132,9 +132,8 @@ func ownersOf(obj client.Object) []key {
 	return keys
 }
 
-// boundWithoutUs reports whether a claim that no member has placed is bound to a volume that
-// existed before. Most claims of the host's own classes are not, because they name another
-// provisioner.
+// boundWithoutUs reports whether a claim that is not placed in a member is bound to an existing
+// volume. Most claims of the host's own classes are not, because they name another provisioner.
 func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return false

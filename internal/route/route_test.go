@@ -73,26 +73,26 @@ func TestOwnersOf(t *testing.T) {
 		object client.Object
 		want   []Owner
 	}{
-		"an unplaced Pod":                                                  {pod("a", "", ""), nil},
-		"a Pod on a member's node":                                         {pod("a", one.NodeName, ""), []Owner{one}},
-		"a Pod on a node of the host's own":                                {pod("a", "worker-1", ""), nil},
-		"a Pod nominated to a member's node":                               {pod("a", "", one.NodeName), []Owner{one}},
-		"a Pod bound to one, nominated to the other before":                {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
-		"a Pod that runs early, of which the scheduler has thought better": {pushedPod("a", "", ""), []Owner{one, two}},
-		"a Pod that runs early, nominated to another":                      {pushedPod("a", "", two.NodeName), []Owner{one, two}},
-		"a Pod that runs where it is bound":                                {pushedPod("a", one.NodeName, ""), []Owner{one}},
-		"an unplaced claim":                                                {claim("a", "", ""), nil},
-		"a claim asked for on a member's node":                             {claim("a", one.NodeName, ""), []Owner{one}},
-		"a claim placed in a member":                                       {claim("a", "", one.ClusterID), []Owner{one}},
-		"a claim placed in one, asked for on the other":                    {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
-		"a claim is not found by the other's kind of name":                 {claim("a", one.ClusterID, one.NodeName), nil},
-		"an unplaced claim bound to an existing volume":                    {boundClaim("a", "", ""), []Owner{one, two}},
-		"the same, of our class":                                           {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
-		"a bound claim that is placed":                                     {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
-		"a bound claim of another provisioner":                             {boundClaim("a", "", "ebs.csi.aws.com"), nil},
-		"a volume of a member":                                             {volume("a", one.ClusterID), []Owner{one}},
-		"a volume of the host's own":                                       {volume("a", ""), nil},
-		"a volume of a cluster that is not registered":                     {volume("a", "id-three"), nil},
+		"an unplaced Pod":                                                 {pod("a", "", ""), nil},
+		"a Pod on a member's node":                                        {pod("a", one.NodeName, ""), []Owner{one}},
+		"a Pod on a node of the host":                                     {pod("a", "worker-1", ""), nil},
+		"a Pod nominated to a member's node":                              {pod("a", "", one.NodeName), []Owner{one}},
+		"a Pod bound to a member, nominated to another before":            {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
+		"a Pod that runs early, no longer nominated":                      {pushedPod("a", "", ""), []Owner{one, two}},
+		"a Pod that runs early, nominated to another member":              {pushedPod("a", "", two.NodeName), []Owner{one, two}},
+		"a Pod that runs in the member to which it is bound":              {pushedPod("a", one.NodeName, ""), []Owner{one}},
+		"an unplaced claim":                                               {claim("a", "", ""), nil},
+		"a claim with a member's selected node":                           {claim("a", one.NodeName, ""), []Owner{one}},
+		"a claim placed in a member":                                      {claim("a", "", one.ClusterID), []Owner{one}},
+		"a claim placed in a member, another member's node selected":      {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
+		"a claim whose selected node is a cluster ID":                     {claim("a", one.ClusterID, one.NodeName), nil},
+		"an unplaced claim bound to an existing volume":                   {boundClaim("a", "", ""), []Owner{one, two}},
+		"an unplaced claim of Xylem's class, bound to an existing volume": {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
+		"a bound claim that is placed":                                    {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
+		"a bound claim of another provisioner":                            {boundClaim("a", "", "ebs.csi.aws.com"), nil},
+		"a volume of a member":                                            {volume("a", one.ClusterID), []Owner{one}},
+		"a volume of the host":                                            {volume("a", ""), nil},
+		"a volume of a cluster that is not registered":                    {volume("a", "id-three"), nil},
 		"a class":     {&storagev1.StorageClass{}, []Owner{one, two}},
 		"a namespace": {&corev1.Namespace{}, []Owner{one, two}},
 		"capacity of a member": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
@@ -106,7 +106,7 @@ func TestOwnersOf(t *testing.T) {
 				if owned {
 					got = append(got, o)
 				}
-				// A subscription is filled by the same names by which it gets events.
+				// A subscription is filled by the same names that route its events.
 				names, err := ownerNames(tc.object)
 				if err != nil {
 					t.Fatal(err)
@@ -123,7 +123,7 @@ func TestOwnersOf(t *testing.T) {
 	}
 	for _, object := range []client.Object{pod("a", "", ""), claim("a", "", ""), volume("a", "")} {
 		if concerns(Owner{}.keys(), object) {
-			t.Errorf("a member without a name owns a %T without one", object)
+			t.Errorf("a member without a name owns a %T without a member", object)
 		}
 	}
 }
@@ -239,27 +239,27 @@ func TestDeliver(t *testing.T) {
 		was, is  any
 		one, two []string
 	}{
-		"to its owner":                               {pod("a", one.NodeName, ""), nil, []string{"a"}, nil},
-		"to no owner":                                {pod("a", "", ""), nil, nil, nil},
-		"to the old and to the new owner":            {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
-		"to the old owner if there is no new one":    {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
-		"once a state though it is named twice":      {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
-		"both states of one owner":                   {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
-		"a deletion that was seen late":              {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
-		"a tombstone without an object":              {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
-		"another kind":                               {claim("a", one.NodeName, ""), nil, nil, nil},
-		"not an object":                              {"a", nil, nil, nil},
-		"early Pods to all: only their member knows": {pushedPod("a", "", ""), nil, []string{"a"}, []string{"a"}},
+		"one owner":                           {pod("a", one.NodeName, ""), nil, []string{"a"}, nil},
+		"no owner":                            {pod("a", "", ""), nil, nil, nil},
+		"an old and a new owner":              {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
+		"only an old owner":                   {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
+		"one owner by two names":              {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
+		"one owner in both states":            {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
+		"a deletion that the informer missed": {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
+		"a tombstone without an object":       {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
+		"another kind":                        {claim("a", one.NodeName, ""), nil, nil, nil},
+		"not an object":                       {"a", nil, nil, nil},
+		"an early Pod concerns every member":  {pushedPod("a", "", ""), nil, []string{"a"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
 			r.deliver(stateOf(tc.was), stateOf(tc.is))
 			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
-				t.Errorf("the first member was asked (-want +got):\n%s", diff)
+				t.Errorf("requests of the first member (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.two, second.take()); diff != "" {
-				t.Errorf("the second member was asked (-want +got):\n%s", diff)
+				t.Errorf("requests of the second member (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -276,11 +276,11 @@ func TestEnds(t *testing.T) {
 		was, is client.Object
 		want    []string
 	}{
-		"made":                               {nil, withUID("1"), nil},
-		"changed":                            {withUID("1"), withUID("1"), nil},
-		"gone":                               {withUID("1"), nil, []string{"a"}},
-		"gone, and one of its name is there": {withUID("1"), withUID("2"), []string{"a"}},
-		"another kind":                       {pod("a", one.NodeName, ""), nil, nil},
+		"made":                                  {nil, withUID("1"), nil},
+		"changed":                               {withUID("1"), withUID("1"), nil},
+		"gone":                                  {withUID("1"), nil, []string{"a"}},
+		"deleted, with a successor of its name": {withUID("1"), withUID("2"), []string{"a"}},
+		"another kind":                          {pod("a", one.NodeName, ""), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
@@ -359,10 +359,10 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	<-ended
 	r.deliver(nil, pod("a", one.NodeName, ""))
 	if got := gone.take(); got != nil {
-		t.Errorf("a subscription that has ended was asked for %v", got)
+		t.Errorf("a subscription that has ended got %v", got)
 	}
 	if diff := cmp.Diff([]string{"a"}, stays.take()); diff != "" {
-		t.Errorf("the other subscription was asked for (-want +got):\n%s", diff)
+		t.Errorf("requests of the other subscription (-want +got):\n%s", diff)
 	}
 	stays.end()
 	for {
@@ -370,13 +370,13 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 		n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()])
 		r.mu.RUnlock()
 		if n == 0 {
-			return // both are gone
+			return // both have ended
 		}
 	}
 }
 
-// What an event enqueues may depend on other objects of the host, also while a Link begins, which
-// waits for the event. The router must not wait for itself then.
+// What an event enqueues may depend on other objects of the host, even while a Link that waits for
+// the event begins. The router must not deadlock.
 func TestRequestsReadObjectsWhileALinkBegins(t *testing.T) {
 	r := routed(t, &reads{})
 	begun := make(chan struct{})
@@ -474,20 +474,20 @@ func TestConcerns(t *testing.T) {
 		before, after *corev1.Pod
 		want          []string
 	}{
-		"a relevant change":            {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
-		"an irrelevant change":         {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
-		"a relist":                     {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
-		"a resync":                     {same, same, []string{"a", "a"}},
-		"it comes to concern a member": {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
-		"it ceases to":                 {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
-		"it names the member again":    {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a relevant change":               {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
+		"an irrelevant change":            {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a relist":                        {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
+		"a resync":                        {same, same, []string{"a", "a"}},
+		"it begins to concern a member":   {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
+		"it ceases to concern the member": {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
+		"it names the member again":       {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			asked := subscribe(t, r, one, &corev1.Pod{}, named)
 			r.update(tc.before, tc.after)
 			if diff := cmp.Diff(tc.want, asked.take()); diff != "" {
-				t.Errorf("it was asked (-want +got):\n%s", diff)
+				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -41,13 +41,13 @@ func optional() []client.Object {
 	return []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}}
 }
 
-// Router passes the host's events to subscriptions.
+// Router forwards the host's events to subscriptions.
 type Router struct {
 	cache cache.Cache
 
-	// objects has the cached objects of each kind, indexed by owner and not copied. It has a lock
-	// of its own: the requests of an event read it while the event is delivered under mu, and a
-	// read lock that waits behind a subscription must not be taken twice.
+	// objects has the cached objects of each kind, indexed by owner and not copied. It has its own
+	// lock: handlers read it while an event is delivered under mu, and a read lock must not be
+	// acquired twice while a subscription waits for the write lock.
 	objectsMu sync.RWMutex
 	objects   map[reflect.Type]toolscache.Indexer
 
@@ -74,8 +74,8 @@ const byOwner = "xylem.by-owner"
 // before they start.
 func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
 
-// SetupOptional does the same for the kinds that the host may not serve, once it does. Existing
-// subscriptions get the existing objects.
+// SetupOptional does the same for optional kinds, once the host serves them. Existing subscriptions
+// get the existing objects.
 func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
 
 func (r *Router) route(ctx context.Context, kinds []client.Object) error {
@@ -204,8 +204,8 @@ func (r *Router) Source(owner Owner, object client.Object, requests Requests, on
 	})
 }
 
-// Ends returns a controller's source of the deletions of a host kind, whichever member the
-// object names. A member may have a leaf of a claim that names another member, or none.
+// Ends returns a controller's source of the deletions of a host kind, regardless of the member that
+// the object names. A member may have a leaf of a claim that names another member, or none.
 func (r *Router) Ends(object client.Object, requests Requests) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		r.subscribe([]key{{kind: byEnd}}, reflect.TypeOf(object), &sink{ctx: ctx, requests: requests, queue: q})

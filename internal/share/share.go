@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// kept is the maximum number of different maps and affinities that are remembered at a time.
-// One that is forgotten is no longer shared with later objects.
+// kept is the maximum number of different maps and affinities that are remembered at a time. After
+// the oldest is dropped, later objects no longer share it.
 const kept = 4096
 
 var known = lru.New(kept)

@@ -56,8 +56,8 @@ func TestNothingChanges(t *testing.T) {
 		"another size": func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		},
-		"another label":          func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
-		"labels that read alike": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
+		"another label":                       func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
+		"different labels with the same text": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
 		"other modes": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
@@ -102,10 +102,10 @@ func TestEqualValuesAreShared(t *testing.T) {
 		"affinity": {one.Spec.NodeAffinity, two.Spec.NodeAffinity}, "capacity": {one.Spec.Capacity, a.Status.Capacity},
 	} {
 		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
-			t.Errorf("%s: two of them", name)
+			t.Errorf("%s: not shared", name)
 		}
 	}
 	if reflect.ValueOf(a.Annotations).Pointer() == reflect.ValueOf(b.Annotations).Pointer() {
-		t.Error("annotations are an object's own")
+		t.Error("objects share annotations that differ")
 	}
 }

@@ -59,17 +59,17 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 	return mirrorsnapshot.RecordOf(s.Host)
 }
 
-// Replaced reports whether a leaf content is another snapshot than Host records: it was created
-// again and is not of the same one, or somebody gave it another handle.
+// Replaced reports whether a leaf content is another snapshot than Host records: it was re-created
+// for another snapshot, or a user changed its handle.
 func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
 }
 
 // Recreated reports whether content is the recorded snapshot under a new UID. A member's
-// snapshot-controller re-creates a content that somebody deleted, and a driver takes only one
-// snapshot for a name. If the driver took another one later, its data differ. That matters as
-// long as somebody may restore them.
+// snapshot-controller re-creates a content that a user deleted, and a driver takes only one
+// snapshot for a name. If the driver took another one later, its data differ. The difference
+// matters while claims may be restored from it.
 func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
@@ -79,8 +79,8 @@ func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
-// RootEnded reports whether the host's VolumeSnapshot is gone or being deleted, which cannot be
-// undone.
+// RootEnded reports whether the host's VolumeSnapshot was deleted or is being deleted, which cannot
+// be undone.
 func (s *Observed) RootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
 
 // Stamped reports whether the leaf content has this snapshot's stamp and records the member's

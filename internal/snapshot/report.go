@@ -76,10 +76,10 @@ func (s *Observed) ReportAway() *mirror.Refusal { return s.Away }
 // ReportUnavailable reports why Xylem can't read the member's snapshots.
 func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
 
-// ReportUnmet reports what the member lacks.
+// ReportUnmet reports which object the member lacks.
 func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 
-// Away reports that a member is not connected. A zero since means that it never was.
+// Away reports that a member is not connected. A zero since means that it was never connected.
 func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {
 		return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
@@ -93,7 +93,7 @@ func Unregistered(clusterID string) *mirror.Refusal {
 	return refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
 
-// ReportReleased reports that the snapshot stays in the member.
+// ReportReleased reports that the member keeps the snapshot.
 func (s *Observed) ReportReleased() *mirror.Refusal {
 	if mirrorsnapshot.Abandoned(s.Host) {
 		return refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",

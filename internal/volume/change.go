@@ -108,8 +108,8 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	})
 }
 
-// attributesClass returns the host's name of the leaf PV's VolumeAttributesClass, or "" if it
-// has none or its leaf claim, which has the name, is gone.
+// attributesClass returns the host's name of the leaf PV's VolumeAttributesClass, or "" if it has
+// none or its leaf claim, which has the name, does not exist.
 func (s *Observed) attributesClass() string {
 	if !s.Held() {
 		return ""

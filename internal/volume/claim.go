@@ -25,8 +25,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Placement is what determines whether a claim gets, or keeps, a leaf claim in the member. A
-// nil field means that the object does not exist.
+// Placement has the state that determines whether a claim gets, or keeps, a leaf claim in the
+// member. A nil field means that the object does not exist.
 type Placement struct {
 	// Node of the member in the host. Inside is the state of the member.
 	Node   *corev1.Node
@@ -79,15 +79,15 @@ type Consumer struct {
 	// Here: the scheduler is, or may be, about to bind it to this member's node.
 	Here bool
 	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
-	// claim can go elsewhere.
+	// claim can use another member.
 	Bound string
 	// Apart is another claim of the Pod that must not be created here, because its data source is
 	// elsewhere or its location is not recorded yet.
 	Apart string
 }
 
-// Failure returns the evidence that the member cannot provision the volume, or nil. A failure
-// of the provisioner comes first, because one of the scheduler may follow from it.
+// Failure returns the evidence that the member cannot provision the volume, or nil. A failure of
+// the provisioner takes precedence, because it may cause a failure of the scheduler.
 func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 	problem := a.Provisioning
 	for _, c := range a.Consumers {
@@ -136,7 +136,7 @@ func (s *Observed) Agreed() bool {
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
-// Alone reports whether the observation is of a claim without a volume in this member, whose
+// Alone reports whether the observation is of a claim without a volume in this member, and that its
 // leaf claim, if any, is its own.
 func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
@@ -233,7 +233,7 @@ func (s *Observed) Answer() placement.Answer {
 	return s.there().Answer(q)
 }
 
-// LeafClaim returns the leaf claim of the root, or why there cannot be one.
+// LeafClaim returns the leaf claim of the root, or why the root cannot have one.
 func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
 	answer := s.Answer()
 	if answer.Refusal != nil {
@@ -284,7 +284,8 @@ func (s *Observed) hostAttributesClass(member string) string {
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
 }
 
-// ReportRefused reports why there cannot be a leaf claim, or nil. Only root_pvc can answer.
+// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc has the state
+// for this.
 func (s *Observed) ReportRefused() *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
@@ -293,8 +294,8 @@ func (s *Observed) ReportRefused() *mirror.Refusal {
 	return refusal
 }
 
-// Unmade reports whether no volume is known to be provisioned for the claim yet, here or
-// elsewhere.
+// Unmade reports whether no volume is known to be provisioned for the claim yet, in this or another
+// member.
 func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
 // Unrequested reports whether the scheduler has selected a node, but the host's PV controller
@@ -349,7 +350,7 @@ func (s *Observed) ReportSecond() *mirror.Refusal {
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
-// ReportHostUnconfirmed reports that nobody has confirmed the restore of the host to a state
+// ReportHostUnconfirmed reports that no admin has confirmed the restore of the host to a state
 // before the claim was placed.
 func (s *Observed) ReportHostUnconfirmed() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+

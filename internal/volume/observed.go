@@ -30,7 +30,7 @@ type Observed struct {
 	// represent a leaf PV of the same name and another UID.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
-	// Twin is another host PV that represents the same volume, created by somebody else.
+	// Twin is another host PV that represents the same volume, which Xylem did not create.
 	Twin *corev1.PersistentVolume
 
 	// Imports are the admins' host PVs for the volume that Xylem has not recorded. Only leaf_pv's
@@ -56,12 +56,12 @@ type Observed struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
 	// Holder is the leaf claim of another root to which Leaf is bound, if an admin freed Host for
-	// Root. HolderRoot is that other root; nil if it is gone.
+	// Root. HolderRoot is that other root, or nil if it was deleted.
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
-	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
-	// gone. Only the observation of that leaf claim has it.
+	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and has no root
+	// anymore. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
 	// Namesake: the member's leaf claim with the name of the root's data source is not the one
@@ -80,7 +80,7 @@ type Observed struct {
 	Users []corev1.Pod
 	// Unused is the time since which a promise has no Users. Only root_pv's observations have it.
 	Unused Unused
-	// Restored: the leaf claim may come from a backup of the member.
+	// Restored is set if the leaf claim may come from a backup of the member.
 	Restored bool
 
 	// PlacedRegistration is the registration of the other member in which the root is placed, if
@@ -99,9 +99,9 @@ type Observed struct {
 
 // Unused is how long no Pod has used a promise.
 type Unused struct {
-	// Listed: this process has listed the Pods since the promise was marked, For ago.
+	// Listed is set if this process has listed the Pods since the promise was marked.
 	Listed bool
-	// For is that time. Grace is how long it must be.
+	// For is the time since the mark. Grace is the time after which Xylem releases the disk.
 	For, Grace time.Duration
 }
 
@@ -126,7 +126,7 @@ func (s *Observed) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.C
 // Ours reports whether the leaf PV is related to this host.
 func (s *Observed) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
 
-// Stale returns the leaf claim of a root that is gone, or nil.
+// Stale returns the leaf claim of a root that was deleted, or nil.
 func (s *Observed) Stale() *corev1.PersistentVolumeClaim {
 	switch {
 	case s.Left != nil:
@@ -155,7 +155,7 @@ func (s *Observed) HostRoot() types.UID {
 	return s.Host.Spec.ClaimRef.UID
 }
 
-// Own reports whether the root is, or is about to be, bound to this very volume, whatever its
+// Own reports whether the root is, or is about to be, bound to exactly this volume, whatever its
 // recorded place.
 func (s *Observed) Own() bool {
 	switch {
@@ -173,11 +173,11 @@ func (s *Observed) Bound() bool {
 }
 
 // Destroys reports whether the volume must be destroyed: the host PV's policy is Delete at this
-// moment, and so was the member's when the leaf PV was mirrored. A leaf PV without our stamp is
-// not the one that was mirrored. One with the stamp of another root is, if no claim there has it:
-// an admin freed the host PV, and its next claim was deleted before the leaf PV referred to that
-// claim's leaf. An adopted volume that no claim of the host has used in the member is kept, because
-// only its stamp shows that it is ours.
+// moment, and so was the member's when the leaf PV was mirrored. A leaf PV without this host's
+// stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored one if no
+// claim in the member has it: an admin freed the host PV, and its next claim was deleted before the
+// leaf PV referred to that claim's leaf. Xylem keeps an adopted volume that no claim of the host
+// has used in the member, because only the stamp connects it to this host.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false

@@ -17,8 +17,8 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Mistaken explains why the root's volume in the host does not represent this one, although it
-// has or had its name. It may be the root's own disk, which nobody must delete.
+// Mistaken explains why the root's volume in the host does not represent this one, although it has
+// or had its name. It may be the root's own disk, so no one must delete it.
 func (s *Observed) Mistaken() *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
@@ -66,8 +66,8 @@ func (s *Observed) AskedFor() bool {
 		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
-// Superseded reports whether a promise that no member has will never be used by its claim. If
-// the claim is gone, the host's PV controller reports that instead.
+// Superseded reports whether a promise that no member has will never be used by its claim. If the
+// claim was deleted, the host's PV controller reports that instead.
 func (s *Observed) Superseded() bool {
 	claim := s.Named()
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
@@ -82,9 +82,9 @@ func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 }
 
 // Wanted reports whether the claim to whose name a promise refers, or nil, has the promise or
-// should still get it. A claim may be bound to another volume while its promise is created: one
-// of the same class that an admin freed. The host's PV controller then releases the promise or,
-// with policy Retain, removes the UID from its claimRef. It would then be bound to the next
+// should still get it. A claim may be bound to another volume while its promise is created: a
+// volume of the same class that an admin freed. The host's PV controller then releases the promise
+// or, with policy Retain, removes the UID from its claimRef. It would then be bound to the next
 // claim of that name.
 func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	uid := promise.Spec.ClaimRef.UID
@@ -111,7 +111,7 @@ func (s *Observed) ReportReplaced() *mirror.Refusal {
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
-// ReportLost reports that the volume is gone from the member.
+// ReportLost reports that the volume no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)

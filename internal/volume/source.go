@@ -43,7 +43,7 @@ func (f *From) leaf() (metav1.Object, bool) {
 	return f.Claim, f.Claim != nil
 }
 
-// Pinned reports whether the root's data source is in one member, where the claim must go.
+// Pinned reports whether the root's data source is in one member, which must have the claim.
 func (s *Observed) Pinned() bool {
 	source, has := datasource.Of(s.Root)
 	return has && source.Placed()
@@ -149,8 +149,8 @@ func (s *Observed) sourceNotReady(format string, args ...any) *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: %s", s.from().Of, cause)
 }
 
-// SourceLost reports whether the source of the leaf claim is gone from the member, or was
-// replaced, so that a copy would have other data. A running provisioner keeps its source.
+// SourceLost reports whether the source of the leaf claim was deleted in the member, or replaced,
+// so that a copy would have other data. A running provisioner keeps its source.
 func (s *Observed) SourceLost() bool {
 	from := s.from()
 	if from == nil || s.Claim == nil || !from.Of.Placed() || from.Unread != nil {

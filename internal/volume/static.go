@@ -54,7 +54,7 @@ func (s *Observed) ReportUnimportable() *mirror.Refusal {
 }
 
 // Unimportable returns why an admin's host PV may not adopt the leaf PV that it requests, or nil.
-// It never adopts a volume that somebody in the member uses, or may use.
+// It never adopts a volume that a user of the member uses, or may use.
 func (s *Observed) Unimportable(asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := s.otherThan(asks); other != "" {
 		return s.refuseImport(asks, "PersistentVolume %q of the host is for the same volume. Delete the one of the two that no claim is bound to", other)
@@ -123,8 +123,8 @@ func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
 	return nil
 }
 
-// unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim is
-// gone, or the host PV is for it.
+// unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim does
+// not exist, or the host PV is for it.
 func (s *Observed) unavailableOrphan(host *corev1.PersistentVolume) *mirror.Refusal {
 	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
 		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
@@ -134,7 +134,7 @@ func (s *Observed) unavailableOrphan(host *corev1.PersistentVolume) *mirror.Refu
 	return nil
 }
 
-// heldByOurs reports whether a leaf claim of this host has the leaf PV.
+// heldByOurs reports whether a leaf claim of this host uses the leaf PV.
 func (s *Observed) heldByOurs() bool {
 	return s.Stamped && slices.ContainsFunc([]*corev1.PersistentVolumeClaim{s.Claim, s.Holder}, func(claim *corev1.PersistentVolumeClaim) bool {
 		return hostpv.HeldBy(s.Leaf, claim) && claim.Spec.VolumeName == s.Name
@@ -178,7 +178,7 @@ func (s *Observed) refuseImport(host *corev1.PersistentVolume, format string, ar
 }
 
 // Untaken reports whether the leaf PV that an admin's host PV represents has neither a stamp of
-// that PV or of a claim, nor a leaf claim of ours.
+// that PV or of a claim, nor a leaf claim of this host.
 func (s *Observed) Untaken() bool {
 	return s.Host != nil && s.Leaf != nil && hostpv.Imported(s.Host) && !s.Claimed() && s.Holder == nil &&
 		(!s.Stamped || s.Stamp.Root.Namespace == "" && !s.StampedForHost())

@@ -31,7 +31,7 @@ type message struct {
 
 // field is the cost of each occurrence of a field, in addition to its content.
 type field struct {
-	// each is the cost of an occurrence, and byte that of each of its bytes.
+	// each is the cost of an occurrence, and byte the cost of each of its bytes.
 	each, byte int64
 	// message returns the message that the field holds. It is nil for scalars.
 	message func() *message
@@ -61,8 +61,8 @@ func compiled(t reflect.Type) *message {
 	return m.(*message) //nolint:errcheck // nothing else is stored
 }
 
-// compile reads the field numbers of a type from its struct tags, which are those of the
-// generated decoders.
+// compile reads the field numbers of a type from its struct tags, which the generated decoders use
+// too.
 func compile(t reflect.Type) *message {
 	m := &message{size: int64(t.Size())} //nolint:gosec // of a type
 	for i := range t.NumField() {

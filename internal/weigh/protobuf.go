@@ -41,14 +41,13 @@ type scale struct {
 }
 
 // Protobuf returns an upper bound of the memory, in bytes, that a document takes when a client
-// decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is no document,
-// or of a kind that the client does not decode.
+// decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is not a document,
+// or has a kind that the client does not decode.
 func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
 }
 
-// Event is like Protobuf, for one frame of a watch: an event that is not wrapped, with an
-// object that is.
+// Event is like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
 func Event(kinds Kinds, frame []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error {
 		if err := s.add(int64(len(frame))); err != nil {

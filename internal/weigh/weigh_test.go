@@ -146,10 +146,10 @@ func TestProtobuf(t *testing.T) {
 			}
 			takes := Object(object)
 			if takes > weight {
-				t.Errorf("%d bytes were weighed at %d and take %d", len(document), weight, takes)
+				t.Errorf("%d bytes have weight %d and take %d", len(document), weight, takes)
 			}
 			if weight > 8*takes+1<<10 {
-				t.Errorf("%d bytes were weighed at %d and take only %d", len(document), weight, takes)
+				t.Errorf("%d bytes have weight %d and take only %d", len(document), weight, takes)
 			}
 			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("with a limit below its weight: %v", err)
@@ -157,7 +157,7 @@ func TestProtobuf(t *testing.T) {
 			// The same document, as the object of an event.
 			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
 			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
-				t.Errorf("in an event it weighs %d, error %v", within, err)
+				t.Errorf("in an event, the weight is %d, error %v", within, err)
 			}
 		})
 	}
@@ -166,13 +166,13 @@ func TestProtobuf(t *testing.T) {
 // A document that cannot be weighed is rejected.
 func TestMalformed(t *testing.T) {
 	for name, document := range map[string][]byte{
-		"nothing":                {},
-		"no protobuf":            []byte("{}"),
-		"of no kind":             wrap("", []byte{0x12, 0}),
-		"of an unknown kind":     wrap("Surprise", nil),
-		"a length past its end":  append(bytes.Clone(magic), 0x12, 0x7f),
-		"a field that is broken": wrap("Pod", []byte{0x0a, 0x7f}),
-		"a group without end":    wrap("Pod", []byte{0x0b}),
+		"nothing":                   {},
+		"no protobuf":               []byte("{}"),
+		"a document without a kind": wrap("", []byte{0x12, 0}),
+		"an unknown kind":           wrap("Surprise", nil),
+		"a length past its end":     append(bytes.Clone(magic), 0x12, 0x7f),
+		"an incomplete field":       wrap("Pod", []byte{0x0a, 0x7f}),
+		"a group without end":       wrap("Pod", []byte{0x0b}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
@@ -223,11 +223,11 @@ func TestJSON(t *testing.T) {
 	}
 	var deep JSON
 	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
-		t.Errorf("without end in depth: %v", err)
+		t.Errorf("endless nesting: %v", err)
 	}
 	var closed JSON
 	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
-		t.Errorf("an end without beginning: %v", err)
+		t.Errorf("an unmatched closing bracket: %v", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func FuzzProtobuf(f *testing.F) {
 			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
 			object, failed := decode(document)
 			if failed == nil && err == nil && Object(object) > weight {
-				t.Errorf("%s: weighed at %d, takes %d", kind, weight, Object(object))
+				t.Errorf("%s: weight %d, takes %d", kind, weight, Object(object))
 			}
 		}
 	})

@@ -26,13 +26,13 @@ func Code(message string) string {
 // (k8s.io/apimachinery/pkg/api/errors: NewNotFound).
 var classNotFound = regexp.MustCompile(`storageclass\.storage\.k8s\.io "[^"]*" not found`)
 
-// ClassNotFound reports whether a provisioner's event says that the claim's StorageClass does
+// ClassNotFound reports whether a provisioner's event reports that the claim's StorageClass does
 // not exist.
 func ClassNotFound(message string) bool { return classNotFound.MatchString(message) }
 
-// BindingTimedOut reports whether the message of a Pod's condition PodScheduled says that the
-// scheduler timed out waiting for the Pod's volumes to be bound (volume_binding in
-// kube-scheduler: PreBind).
+// BindingTimedOut reports whether the message of a Pod's condition PodScheduled reports that the
+// scheduler timed out waiting for the Pod's volumes to be bound (volume_binding in kube-scheduler:
+// PreBind).
 func BindingTimedOut(message string) bool {
 	return strings.HasSuffix(message, "binding volumes: context deadline exceeded")
 }
@@ -46,8 +46,8 @@ func DeniedByPolicy(err error, policy string) bool {
 	})
 }
 
-// RejectedBinding reports whether the message of a Pod's condition PodScheduled says that the given
-// ValidatingAdmissionPolicy denied the scheduler's choice
+// RejectedBinding reports whether the message of a Pod's condition PodScheduled reports that the
+// given ValidatingAdmissionPolicy denied the scheduler's choice
 // (k8s.io/apiserver/pkg/admission/plugin/policy/validating: dispatcher).
 func RejectedBinding(message, policy string) bool {
 	return strings.Contains(message, " is forbidden: ValidatingAdmissionPolicy '"+policy+"' ")

@@ -52,7 +52,7 @@ type command struct {
 }
 
 func main() {
-	ctrl.SetLogger(logr.Discard()) // clients would complain that nobody listens
+	ctrl.SetLogger(logr.Discard()) // clients would log connection errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
@@ -153,7 +153,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	built := commit() // of the sources from which the manager was built, even if the tree changes meanwhile
+	built := commit() // of the manager's sources, even if the tree changes during the runs
 	say("%s: seed %d, commit %s, %d rigs, %d scenarios", name, c.Seed, built, c.Rigs, len(c.scenarios))
 	report := engine.NewReport(c.dumps, say)
 	began := time.Now()

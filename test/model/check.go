@@ -18,13 +18,13 @@ import (
 type Bounds struct {
 	// Disruptions that lie on the way to a world, at most.
 	Disruptions uint8
-	// Names of claims that there may be.
+	// Names are the names of possible claims.
 	Names int
-	// SecondWaits: the second claim never gets a volume of its own, but one that is free.
+	// SecondWaits: the second claim never gets its own volume, only a free one.
 	SecondWaits bool
-	// Writes of the PV controllers are moves of their own: those of a spec, and of a status.
+	// Writes: the PV controllers' writes of a spec and of a status are separate moves.
 	Writes bool
-	// Asks: users may make a claim larger, and ask for an earlier volume by its name.
+	// Asks: users may expand a claim, and request an earlier volume by its name.
 	Asks bool
 	// Clones: the second claim is created from the first.
 	Clones bool
@@ -32,7 +32,7 @@ type Bounds struct {
 	Adopts bool
 	// Imports: the member has a volume before, for which an admin of the host creates a PV.
 	Imports bool
-	// Promises: the host's class makes promises, and a Pod is there.
+	// Promises: the host's class is in promise mode, and a Pod exists.
 	Promises bool
 	// Restores: the member is backed up and restored, and claims and host PVs go. No other
 	// disruption happens.
@@ -45,7 +45,7 @@ type Bounds struct {
 type Model struct {
 	bounds  Bounds
 	objects *objects
-	// self is the member whose leaf objects a world's memberState has; other is the other one.
+	// self is the member with the leaf objects of a world's memberState. other is the other member.
 	self, other mirror.Member
 	// second is the same model with these two exchanged; nil if the other member is not modelled.
 	second  *Model
@@ -72,13 +72,13 @@ type Result struct {
 	ByController map[string]int
 	// Reconciles that were run: worlds in which the controllers see the same share them.
 	Reconciles int
-	// Ends are the worlds in which nothing moves.
+	// Ends are the worlds without moves.
 	Ends int
-	// Races are differences of what is left in the end that there may be, by why.
+	// Races are the permitted differences between final states, by their reasons.
 	Races map[string]int
 	// Histories are how many ends each single disruption has, by when it happens.
 	Histories map[string]int
-	// Events is how many moves were told to the controllers.
+	// Events is the number of moves that the controllers' sources received.
 	Events int
 	// Findings by what is wrong.
 	Findings map[string]*Finding
@@ -112,7 +112,7 @@ type search struct {
 	result               Result
 }
 
-// edge is a move to a world that will be made in the end.
+// edge is a move to a world that is eventually taken.
 type edge struct {
 	to   int
 	ours bool
@@ -125,9 +125,8 @@ type upset struct {
 	name string
 }
 
-// Check visits all worlds within the bounds. What the classes say never changes, so that worlds
-// of different classes have nothing in common: each is a search of its own, which every look
-// gets when it has visited its worlds.
+// Check visits all worlds within the bounds. Classes never change, so worlds with different classes
+// are separate searches. Each look gets a search when its worlds have been visited.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
 	var mu sync.Mutex
@@ -235,8 +234,8 @@ func (s *search) begin(classes state) {
 	s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", w.hostPolicy.reclaim(), w.leafPolicy.reclaim()))
 }
 
-// take runs the controllers in a world, unless they have been in one that looks the same to
-// them, and returns their steps.
+// take runs the controllers in a world, unless they ran in one that looks the same to them, and
+// returns their steps.
 func (s *search) take(ctx context.Context, w world) []step {
 	steps := s.model.taken(ctx, w, s.taken)
 	if s.model.second == nil {
@@ -255,7 +254,7 @@ func (m *Model) taken(ctx context.Context, w world, known map[stepKey][]step) []
 	return steps
 }
 
-// marked is a world with the note of which volumes a host PV represents.
+// marked returns a world that records which volumes a host PV represents.
 func (m *Model) marked(w world) world {
 	for n := range w.disks {
 		if w.disks[n] && (len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 || m.second != nil && len(m.second.mirrorsOf(w.hostState, leafNames[n])) > 0) {
@@ -318,11 +317,11 @@ func (s *search) expand(at int, steps []step) {
 	}
 }
 
-// ended: nothing moves in a world.
+// ended checks a world without moves.
 func (s *search) ended(at int, told []string) {
 	m, w := s.model, s.worlds[at]
 	if m.unused(w, claimUIDs[:]...) == "" {
-		return // a leaf claim cannot be made for want of a UID
+		return // no UID is left for a leaf claim
 	}
 	unsettled := m.unsettled(w)
 	if m.second != nil {

@@ -49,7 +49,7 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
-	// A model in which nothing happens finds nothing.
+	// Without moves, the model cannot find anything.
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv", "host_volume"} {
 		if r.ByController[step] == 0 {
 			t.Errorf("%s took no step", step)
@@ -76,13 +76,13 @@ func TestTwoNames(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true}, cycles)
 }
 
-// TestWakeups asks who enqueues each step.
+// TestWakeups checks that an event enqueues each step.
 func TestWakeups(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true}, wakeups)
 	t.Logf("%d moves were told to the controllers", r.Events)
 }
 
-// TestConfluence asks whether all orders of the same moves come to the same end.
+// TestConfluence checks that all orders of the same moves lead to the same end.
 func TestConfluence(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1}, confluence)
 	maps.DeleteFunc(r.Histories, func(_ string, ends int) bool { return ends == 1 })
@@ -94,7 +94,7 @@ func TestConfluence(t *testing.T) {
 	}
 }
 
-// TestPromises has a class that makes promises, and a Pod that has its disk made.
+// TestPromises has a class in promise mode, and a Pod for which the disk is provisioned.
 func TestPromises(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true}, cycles, wakeups)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// copyOf is on leaf PVs whose disk was filled from another: the UID of the root whose data it has.
+// copyOf is an annotation on leaf PVs with a cloned disk: the UID of the root whose data the disk
+// has.
 const copyOf = "model/copy-of"
 
 // clones reports whether a claim is created from the first one.
@@ -44,7 +45,7 @@ func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement
 	return s
 }
 
-// source is the one write of the controller source. A Pod of the claim is nominated at once.
+// source is the only write of the controller source. A Pod of the claim is nominated immediately.
 func (ms *moves) source(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
@@ -67,8 +68,8 @@ func (ms *moves) source(c int) {
 	})
 }
 
-// contentFor is whose data the provisioner copies for a leaf claim: those of the claim that has the
-// source's name at that moment. Without a data source, the disk is empty.
+// contentFor returns the root whose data the provisioner copies for a leaf claim: the root of the
+// claim that has the source's name then. Without a data source, the disk is empty.
 func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data types.UID, ready bool) {
 	if claim.Spec.DataSource == nil {
 		return "", true
@@ -81,8 +82,8 @@ func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data t
 	return origin.UID, true
 }
 
-// otherData says that a claim with a data source is about to get a disk that does not hold its
-// source's data: an empty one, or a copy of what has the source's name now.
+// otherData reports whether a claim with a data source would get a disk without its source's data:
+// an empty one, or a copy of another claim that has the source's name now.
 func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *corev1.PersistentVolume) []string {
 	if root.Spec.VolumeName != "" || !datasource.Has(root) {
 		return nil

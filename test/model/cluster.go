@@ -116,13 +116,13 @@ func (c contents) objects(like client.Object) []client.Object {
 	return found
 }
 
-// reader of a cluster: of its cache, or live. It embeds a cache for the sake of its type; of
-// that, only Get and List are there.
+// reader reads a cluster from its cache or live. It embeds a cache only for its type, and
+// implements Get and List.
 type reader struct {
 	cache.Cache
 	contents
 	live    bool
-	watched *wakes // who is to be told of changes; nil for a cache that nobody watches
+	watched *wakes // receives changes; nil for a cache without watchers
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -168,7 +168,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	case *v1alpha1.ClusterRegistrationList:
 		like = &v1alpha1.ClusterRegistration{}
 	default:
-		return nil // of events and nodes there are none
+		return nil // the model has no events and nodes
 	}
 	var found []runtime.Object
 	for _, obj := range r.objects(like) {
@@ -183,7 +183,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, found)
 }
 
-// matches reports whether an object has the value in an index that a list asks for.
+// matches reports whether an object has the value that a list requests from an index.
 func (m *Model) matches(s side, obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -221,8 +221,8 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 	return nil
 }
 
-// writer is an API server as far as Xylem writes to it. The first write that changes the
-// world is made, and any other fails.
+// writer is the part of an API server that Xylem writes to. It executes the first write that
+// changes the world, and rejects all others.
 type writer struct {
 	client.Client
 	reader
@@ -237,7 +237,7 @@ func (w writer) List(ctx context.Context, list client.ObjectList, opts ...client
 	return w.reader.List(ctx, list, opts...)
 }
 
-// Status of claims, of which only the condition is Xylem's.
+// Status writes the status of claims, in which Xylem owns only the condition.
 func (w writer) Status() client.SubResourceWriter { return statusWriter{run: w.run} }
 
 type statusWriter struct {
@@ -262,7 +262,7 @@ func (s statusWriter) Apply(_ context.Context, obj runtime.ApplyConfiguration, _
 	return nil
 }
 
-// slot is where the world has an object, by its name; nil if it has no room for it.
+// slot returns the place of an object in the world, by its name, or nil if it has none.
 func (w writer) slot(obj client.Object) *id {
 	s := &w.run.world.state
 	switch obj.(type) {
@@ -292,7 +292,7 @@ func (w writer) slot(obj client.Object) *id {
 	return nil
 }
 
-// there is the object that the cluster has in a slot, to be changed; nil if there is none.
+// there returns the cluster's object in a slot, for a change, or nil.
 func (w writer) there(slot *id, like client.Object) encoded {
 	if _, claim := like.(*corev1.PersistentVolumeClaim); claim {
 		if there := w.model.objects.claim(*slot); there != nil {
@@ -306,7 +306,7 @@ func (w writer) there(slot *id, like client.Object) encoded {
 	return nil
 }
 
-// unrecorded are objects of which the world keeps no state.
+// unrecorded are objects without state in the world.
 func unrecorded(obj client.Object) bool {
 	_, lease := obj.(*coordinationv1.Lease)
 	return lease
@@ -390,7 +390,7 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	return w.write("delete", slot, before, after)
 }
 
-// checked is the object that is to be written to, if it is as the preconditions say.
+// checked returns the object to write, if it meets the preconditions.
 func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) (encoded, error) {
 	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot == nil || *slot == 0 {
@@ -403,7 +403,7 @@ func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) 
 	return there, nil
 }
 
-// write an object, if this is the first write that changes anything.
+// write writes an object, if this is the first write that changes the world.
 func (w writer) write(verb string, slot *id, before, after encoded) error {
 	to := w.model.left(after)
 	if to == *slot {
@@ -418,7 +418,7 @@ func (w writer) write(verb string, slot *id, before, after encoded) error {
 	return nil
 }
 
-// left is the id of an object that was written to; 0 if it was deleted and nothing holds it.
+// left returns the ID of an object after a write, or 0 if it was deleted and has no finalizers.
 func (m *Model) left(obj encoded) id {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return 0

@@ -16,7 +16,7 @@ import (
 )
 
 // ends are the final worlds that are reached from a world without another disruption, by their
-// appearance to a user. In a final world, nothing moves any more.
+// appearance to a user. A final world has no moves.
 type ends map[string]int
 
 // confluence checks that the final state depends on what happened, and not on the order: from
@@ -130,8 +130,8 @@ func (s *search) history(at int, u upset) string {
 	return fmt.Sprintf("%s; the classes say %s and %s", u.name, w.hostPolicy.reclaim(), w.leafPolicy.reclaim())
 }
 
-// settled returns what a world looks like to a user: without generated names and UIDs, and
-// without traces of how it came about.
+// settled returns the appearance of a world to a user, without generated names, UIDs, and traces of
+// its history.
 func (m *Model) settled(w world) string {
 	var words []string
 	for c, i := range w.roots {

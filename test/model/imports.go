@@ -17,7 +17,7 @@ import (
 const (
 	// handMade is the name of a leaf PV that the member had before Xylem.
 	handMade = "disk"
-	// theirs is the UID of a claim in the member which has nothing to do with Xylem.
+	// theirs is the UID of a foreign claim in the member.
 	theirs = types.UID("theirs")
 )
 
@@ -55,8 +55,8 @@ func (s *search) beginImports(w world) {
 	}
 }
 
-// newHandMade is a leaf PV that the member had before. Its provisioner made it: so that destroys
-// the disk if ever it is released with policy Delete.
+// newHandMade returns a leaf PV that existed in the member before. Its provisioner destroys the
+// disk if it is released with policy Delete.
 func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *corev1.PersistentVolume {
 	pv := newLeafVolume(newRoot("before", "before"), volumeUIDs("l", handMade)[0], policy)
 	pv.Name, pv.Spec.ClaimRef, pv.Status.Phase = handMade, nil, corev1.VolumeAvailable
@@ -136,9 +136,9 @@ func (ms *moves) imports() {
 	}
 }
 
-// handMadeWritten says what is wrong with a write to the leaf PV that the member had before: it has
-// the consent of the member's admin, or a leaf claim has got it by that before; and nobody else
-// there uses it (I4, I8).
+// handMadeWritten returns what is wrong with a write to the member's existing leaf PV. The member's
+// admin must have consented, now or before a leaf claim got the volume, and no foreign claim may
+// use it (I4, I8).
 func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if !w.before || was.Name != handMade {
 		return nil
@@ -155,7 +155,7 @@ func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []str
 	return nil
 }
 
-// importWritten says what is wrong with what is written to a host PV that an admin created.
+// importWritten returns what is wrong with a write to a host PV that an admin created.
 func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if _, asks := hostpv.ImportOfIn(was, here.ClusterID); !asks || !hostpv.Imported(is) {
 		return nil
@@ -177,9 +177,9 @@ func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []strin
 	return nil
 }
 
-// unsettledImport says whether a host PV that an admin created waits for no reason.
+// unsettledImport returns why a host PV that an admin created should not wait, or "".
 func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
-	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports one that is not there
+	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports a missing one
 		return []string{"a host PV waits for volume " + name}
 	}
 	if _, name, uid, ours := hostpv.LeafOf(pv); ours && hostpv.Imported(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
@@ -191,7 +191,7 @@ func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
 	return nil
 }
 
-// stampedForClaim reports whether a leaf PV has the stamp of a claim, and not that of a host PV.
+// stampedForClaim reports whether a leaf PV has the stamp of a claim, rather than of a host PV.
 func stampedForClaim(leaf client.Object) bool {
 	origin, stamped := mirror.OriginIn(here.HostID, leaf)
 	return stamped && origin.Root.Namespace != ""

@@ -19,7 +19,7 @@ type move struct {
 	to   world
 }
 
-// moves collects those that change a world.
+// moves collects the moves that change a world.
 type moves struct {
 	model *Model
 	from  world
@@ -263,7 +263,7 @@ func (ms *moves) promise() {
 	})
 }
 
-// runPod binds a Pod to the member's node once its claim is bound, and ends one that was deleted.
+// runPod binds a Pod to the member's node once its claim is bound, and removes a deleted Pod.
 func (ms *moves) runPod() {
 	m := ms.model
 	pod, root := m.objects.pod(ms.from.pod), m.objects.claim(ms.from.roots[0])
@@ -300,8 +300,7 @@ func (ms *moves) finish(s side) {
 	}
 }
 
-// provision makes the volume of a leaf claim. One that is asked for again is the disk that is
-// there.
+// provision creates the volume of a leaf claim. A repeated call returns the existing disk.
 func (ms *moves) provision(c int) {
 	m := ms.model
 	claim := m.objects.claim(ms.from.claims[c])
@@ -371,7 +370,7 @@ func (ms *moves) mirroredFor(root client.Object) bool {
 	})
 }
 
-// selectNode as the scheduler does; the PV controller then asks for the volume.
+// selectNode selects a node as the scheduler does. The PV controller then requests the volume.
 func (m *Model) selectNode(to *world, c int, node string) {
 	to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnSelectedNode, node)
@@ -379,7 +378,7 @@ func (m *Model) selectNode(to *world, c int, node string) {
 	})
 }
 
-// otherMember does with a claim that is asked for there, or no longer, what this one would.
+// otherMember treats a claim that is, or was, requested in the other member as this member would.
 func (ms *moves) otherMember(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
@@ -405,8 +404,7 @@ func (ms *moves) otherMember(c int) {
 	}
 }
 
-// fulfillThere is what the other member does for a Pod there: it places the claim, and records a disk
-// on the promise.
+// fulfillThere places the claim for a Pod in the other member, and records a disk on the promise.
 func (m *Model) fulfillThere(to *world, n int) {
 	pv := m.objects.pv(to.hostState.pvs[n])
 	leaf := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "there"}}, "l-there", corev1.PersistentVolumeReclaimDelete)
@@ -425,7 +423,7 @@ func (m *Model) isThere(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == m.other.ClusterID
 }
 
-// endThere is what the other member does with a promise whose claim is gone.
+// endThere is the other member's step for a promise without a claim.
 func (ms *moves) endThere(n int) {
 	if ms.model.second != nil {
 		return // it has controllers of its own

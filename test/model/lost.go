@@ -150,7 +150,7 @@ func (l *lost) events(at, to int) map[request]bool {
 	return found
 }
 
-// everything has all requests.
+// everything is the set of all requests.
 var everything = func() map[request]bool {
 	all := map[request]bool{}
 	for _, name := range claimNames {

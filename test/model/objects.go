@@ -32,8 +32,8 @@ const (
 	pvProtection  = "kubernetes.io/pv-protection"
 )
 
-// here is the member of the model. there is another member; the model has only its objects in
-// the host.
+// here is the member of the model. there is another member, of which the model has only the objects
+// in the host.
 var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}

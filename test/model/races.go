@@ -6,9 +6,9 @@ import "strings"
 // identify the moves.
 type race struct{ why, one, other string }
 
-// races are the reviewed races. Each is between Xylem and somebody who removes the object of
-// its step, or between two controllers of Kubernetes. Each end is the one to which its first
-// move leads alone.
+// races are the reviewed races. Each is between Xylem and a user who removes the object of its
+// step, or between two controllers of Kubernetes. Each entry lists the ends that its first move can
+// lead to.
 var races = []race{
 	{
 		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence that it may go (I2), and it stays as an orphan that is reported",
@@ -59,20 +59,19 @@ var races = []race{
 // histories has the number of ends that a single disruption may have, depending on its time.
 // Other disruptions have the same end whenever they happen.
 var histories = map[string]int{
-	// Nothing is left; or the volume was mirrored and its policy applies; or it was not mirrored
-	// and its member retains it; or it had its stamp and is an orphan.
+	// Possible ends: no object is left; the volume was mirrored and its policy applies; it was not
+	// mirrored and its member retains it; or it had its stamp and is an orphan.
 	"a user deletes the claim": 4,
-	// The volume exists first, and the claim is bound to it. Otherwise, the other member has the
-	// claim, and here is no volume, or one that stays with the stamp or, because its member
-	// retains it, without.
+	// If the volume exists first, the claim is bound to it. Otherwise, the other member has the
+	// claim, and this member has no volume, a stamped one, or an unstamped one that it retains.
 	"the scheduler selects a node of the other member": 4,
-	// The volume was mirrored, and the next leaf claim gets it. Otherwise, that one gets another
-	// volume, and this one is gone, or stays with the stamp, or without.
+	// If the volume was mirrored, the next leaf claim gets it. Otherwise, that leaf claim gets
+	// another volume, and this one is deleted, or remains with or without the stamp.
 	"the member's admin deletes the leaf claim": 3,
-	// It is deleted and provisioned again; or it is bound and stays Terminating, since before it
-	// had the stamp, before it was mirrored, or after.
+	// The PV is deleted and provisioned again. Or it is bound and remains Terminating, from before
+	// the stamp, before the mirror, or after it.
 	"the member's admin deletes the leaf PV": 4,
-	// It is mirrored as it is; or the host PV represents the earlier one.
+	// The re-created PV is mirrored, or the host PV represents the earlier one.
 	"the leaf PV is re-created under its name": 2,
 	// The host PV was bound to its claim and stays Terminating; or its claim does not get it,
 	// whether or not the PV controller has begun.

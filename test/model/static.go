@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// own is the leaf PV, by leafNames, that the member had before: no claim has it. It has the name
-// of the second leaf claim's volume, whose provisioner finds it there.
+// own is the index in leafNames of the leaf PV that existed in the member before, without a claim.
+// It has the name of the second leaf claim's volume, so the provisioner finds it.
 const own = 1
 
 // hadBefore is a volume that the member had before, with the consent of its admin.
@@ -23,7 +23,7 @@ func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVo
 	return pv
 }
 
-// asking is the PV by which the host's admin asks for it.
+// asking is the PV with which the host's admin requests it.
 func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}}
@@ -67,7 +67,7 @@ func (ms *moves) adopts() {
 	})
 }
 
-// notTheirs says why a write to a leaf PV that the member had before is not to be.
+// notTheirs returns why a write to the member's existing leaf PV is wrong, or "".
 func (m *Model) notTheirs(was, is *corev1.PersistentVolume) []string {
 	var found []string
 	if _, stamped := was.Labels[v1alpha1.LabelManagedBy]; m.bounds.Adopts && !stamped && was.Spec.ClaimRef == nil {

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// names of claims that there may be.
+	// names are the names of possible claims.
 	names = 2
-	// made is for how many leaf claims there are volumes at a time, each of its own name.
+	// made is the maximum number of leaf claims with volumes at a time, each with its own name.
 	made = 2
-	// leaves is for how many leaf PVs there is room: those, and one that the member had before.
+	// leaves is the maximum number of leaf PVs: the provisioned ones, and one that existed in the
+	// member before.
 	leaves = made + 1
-	// hosts is for how many host PVs there is room, each of its own name.
+	// hosts is the maximum number of host PVs, each with its own name.
 	hosts = 2*leaves + 3
 )
 
-// UIDs that objects may have. One that nothing refers to is used again.
+// UIDs that objects may have. Unreferenced UIDs are reused.
 var (
 	rootUIDs  = []types.UID{"r1", "r2", "r3"}
 	claimUIDs = [made]types.UID{"c1", "c2"}
@@ -42,7 +43,7 @@ var (
 	}
 )
 
-// hostUIDs are those that host PVs may have, by hostNames.
+// hostUIDs are the UIDs that host PVs may have, by hostNames.
 var hostUIDs = func() (uids [hosts][]types.UID) {
 	for n, name := range hostNames {
 		uids[n] = volumeUIDs("h", name)
@@ -62,7 +63,7 @@ type memberState struct {
 	pvs    [leaves]id // by leafNames
 }
 
-// state of both clusters, and what Xylem's process knows of them.
+// state is the state of both clusters, and of Xylem's process.
 type state struct {
 	hostState
 	memberState
@@ -93,7 +94,7 @@ func (p policy) reclaim() corev1.PersistentVolumeReclaimPolicy {
 	return [...]corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain}[p]
 }
 
-// restoredCluster whose restore waits for an admin's confirmation.
+// restoredCluster is the cluster with a restore that waits for an admin's confirmation.
 type restoredCluster uint8
 
 const (
@@ -102,7 +103,7 @@ const (
 	theHost
 )
 
-// kind of objects whose cache does not follow.
+// kind is the kind of objects with a lagging cache.
 type kind uint8
 
 const (
@@ -118,14 +119,14 @@ func (k kind) String() string {
 	return [...]string{"", " (its cache of claims lags)", " (its cache of host PVs lags)", " (its cache of Pods lags)", " (its cache of leaf claims lags)", " (its cache of leaf PVs lags)"}[k]
 }
 
-// world is all that there is. It is comparable: two worlds that are equal are one.
+// world is the complete state. It is comparable, and equal worlds are the same world.
 type world struct {
 	state
 	disks [leaves]bool
-	// mirrored: a host PV has represented the volume on the disk that is there.
+	// mirrored: a host PV has represented the volume on the existing disk.
 	mirrored [leaves]bool
-	// theirs: somebody took a disk's PV away in the member, or restored that: what is
-	// forgotten there is no leak of Xylem's.
+	// theirs: a user removed a disk's PV in the member, or restored the member, so an unknown disk
+	// there is not Xylem's leak.
 	theirs bool
 
 	hostBackup   hostState // of a host with a claim
@@ -133,12 +134,12 @@ type world struct {
 	backedUp     [2]bool // host, member
 
 	lagging kind
-	stale   state // what the cache of that kind shows, nothing else
+	stale   state // only the cached state of that kind
 
 	// before: it began with a volume that the member had before.
 	before bool
 
-	budget uint8 // disruptions still to come
+	budget uint8 // the remaining disruptions
 }
 
 // take the objects of a kind from another state.
@@ -165,7 +166,7 @@ func (w world) seen() state {
 	return s
 }
 
-// lag has the cache of a kind stop at what there is.
+// lag stops the cache of a kind at the current state.
 func (w *world) lag(k kind) {
 	w.lagging = k
 	w.stale.take(k, w.state)
@@ -173,7 +174,7 @@ func (w *world) lag(k kind) {
 
 func (w *world) follow() { w.lagging, w.stale = none, state{} }
 
-// referred are the UIDs that anything in a world has, or refers to.
+// referred returns the UIDs that objects in a world have or refer to.
 func (m *Model) referred(w world) map[string]bool {
 	found := map[string]bool{}
 	note := func(obj client.Object, ref *corev1.ObjectReference) {
@@ -221,7 +222,7 @@ func (m *Model) referred(w world) map[string]bool {
 	return found
 }
 
-// unused is the first of some UIDs that nothing in a world refers to; empty if there is none.
+// unused returns the first of some UIDs without references in a world, or "".
 func (m *Model) unused(w world, uids ...types.UID) types.UID {
 	return firstUnused(m.referred(w), uids...)
 }
@@ -235,7 +236,7 @@ func firstUnused(referred map[string]bool, uids ...types.UID) types.UID {
 	return ""
 }
 
-// volumeUIDs are those that a PV may have: there may be one in each state, backup and cache.
+// volumeUIDs are the UIDs that a PV may have: one each in state, backup and cache.
 func volumeUIDs(side, name string) []types.UID {
 	var uids []types.UID
 	for i := range 4 {

@@ -31,21 +31,21 @@ func TestLimit(t *testing.T) {
 		at     time.Duration
 		want   limit
 	}{
-		"nothing failed":             {},
-		"another class":              {notes: []note{{"slow", "1Gi", time.Minute}}},
-		"less than what failed":      {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
-		"a fraction of a byte":       {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
-		"over":                       {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
-		"the smallest that failed":   {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
-		"the larger outlasts it":     {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, at: time.Minute, want: limit{2<<30 - 1, after(time.Hour), true}},
-		"failed again, for longer":   {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
-		"never for less":             {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
-		"the driver has said anew":   {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "fast"},
-		"anew, of another class":     {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
-		"one of that size was made":  {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
-		"a smaller one was made":     {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1023Mi", want: limit{1<<30 - 1, after(time.Minute), true}},
-		"one between was made":       {notes: []note{{"fast", "2Gi", time.Minute}, {"fast", "1Gi", time.Hour}, {"fast", "3Gi", 2 * time.Hour}}, met: "2Gi", want: limit{3<<30 - 1, after(2 * time.Hour), true}},
-		"in the notation of a claim": {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
+		"nothing failed":                                    {},
+		"another class":                                     {notes: []note{{"slow", "1Gi", time.Minute}}},
+		"less than what failed":                             {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"a fraction of a byte":                              {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
+		"over":                                              {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
+		"the smallest failed size":                          {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"the larger size counts longer":                     {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, at: time.Minute, want: limit{2<<30 - 1, after(time.Hour), true}},
+		"failed again, for longer":                          {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
+		"never for less":                                    {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
+		"the driver reported again":                         {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "fast"},
+		"anew, of another class":                            {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
+		"a volume of that size was provisioned":             {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
+		"a smaller volume was provisioned":                  {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1023Mi", want: limit{1<<30 - 1, after(time.Minute), true}},
+		"a volume between two failed sizes was provisioned": {notes: []note{{"fast", "2Gi", time.Minute}, {"fast", "1Gi", time.Hour}, {"fast", "3Gi", 2 * time.Hour}}, met: "2Gi", want: limit{3<<30 - 1, after(2 * time.Hour), true}},
+		"in the notation of a claim":                        {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var book Sizes
@@ -100,7 +100,7 @@ func TestWakes(t *testing.T) {
 		{"noted again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
 		{"a smaller one made", func() { book.Met("fast", resource.MustParse("1Mi")) }, nil},
 		{"one of that size made", func() { book.Met("fast", resource.MustParse("1Gi")) }, []string{"fast"}},
-		{"nothing to forget", func() { book.Forget("fast") }, nil},
+		{"no recorded size", func() { book.Forget("fast") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, woken()); diff != "" {

@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// pageSize is the limit of one page of a list, and most that of all objects of a kind.
+	// pageSize is the maximum number of objects in a page of a list, and most the maximum for all
+	// objects of a kind.
 	pageSize = 500
 	most     = 20_000
 	// memberTotal bounds how long one member is read.

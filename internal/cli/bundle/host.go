@@ -59,7 +59,7 @@ func plain(namespace string) []listing {
 	}
 }
 
-// host writes the objects of the host that Xylem has to do with.
+// host writes the objects of the host that are related to Xylem.
 func (o *options) host(ctx context.Context, b *bundle, source *facts.Source) error {
 	c := &cluster{bundle: b, source: source, folder: "host"}
 	for _, list := range plain(o.env.Namespace) {
@@ -109,7 +109,7 @@ func field(obj *unstructured.Unstructured, path ...string) string {
 	return value
 }
 
-// scope tells which claims, Pods and snapshots of the host Xylem has to do with.
+// scope determines which claims, Pods and snapshots of the host are related to Xylem.
 type scope struct{ classes, nodes, volumes, contents, claims sets.Set[string] }
 
 func newScope(classes, nodes, volumes, contents []*unstructured.Unstructured) scope {

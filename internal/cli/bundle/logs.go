@@ -121,9 +121,9 @@ func lines(kept []byte, limit int64, cut bool) []byte {
 // metricsTimeout bounds reading the metrics of one Pod.
 const metricsTimeout = 10 * time.Second
 
-// metrics writes the manager's metrics. It serves them by HTTPS to whom the API server lets read
-// them, and the API server passes no credentials on: without --metrics-secure=false they are
-// missing.
+// metrics writes the manager's metrics. The manager serves them over HTTPS to authorized users
+// only, and the API server does not forward credentials. So they are missing without
+// --metrics-secure=false.
 func (o *options) metrics(ctx context.Context, c *cluster, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()

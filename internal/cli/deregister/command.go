@@ -45,7 +45,7 @@ type run struct {
 
 	host, member     *command.Cluster
 	hostID, memberID string
-	// leftover is the Secret of a registration that is gone.
+	// leftover is the Secret of a deleted registration.
 	leftover *corev1.Secret
 	kept     []string
 }
@@ -126,7 +126,7 @@ func (r *run) do(ctx context.Context) error {
 }
 
 // open reads the registration. It checks that the member's kubeconfig, if given, is for that
-// member. It returns nil if the registration is gone and only the member needs to be cleaned.
+// member. It returns nil if the registration was deleted and only the member needs to be cleaned.
 func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var err error
 	if r.host, err = r.env.HostCluster(); err != nil {
@@ -162,7 +162,7 @@ func (r *run) openMember(ctx context.Context) error {
 	return nil
 }
 
-// find returns the registration, or nil if it is gone but some of its objects are left.
+// find returns the registration, or nil if it was deleted but some of its objects are left.
 func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
@@ -300,8 +300,8 @@ func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, chang
 	return r.host.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, client.RawPatch(types.MergePatchType, content), fieldOwner)
 }
 
-// findLeftover returns the Secret that register created for a registration that is gone. It
-// contains a token, and remains if an earlier run was interrupted.
+// findLeftover returns the Secret that register created for a deleted registration. It contains a
+// token, and remains if an earlier run was interrupted.
 func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
 	name := r.name + "-kubeconfig"
 	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})

@@ -21,7 +21,7 @@ import (
 // follows.
 const recordPrefix = "fence-"
 
-// there has what a member still has of this host and of others.
+// there lists the remaining objects of this host and of other hosts in a member.
 type there struct {
 	// hosts are the IDs of other hosts with a fence in the member.
 	hosts []string
@@ -95,9 +95,9 @@ func (r *run) removeAccount(ctx context.Context) error {
 	return nil
 }
 
-// clean removes from the member what register created: the account with its tokens, its
-// permissions and policies. If objects of the host stay, their records stay too: the namespace
-// with the fence, and the policy that protects stamps.
+// clean removes from the member what register created: the account with its tokens, its permissions
+// and policies. If objects of the host remain, it keeps their records too: the namespace with the
+// fence, and the policy that protects stamps.
 func (r *run) clean(ctx context.Context) error {
 	left, err := r.survey(ctx)
 	if err != nil {
@@ -140,16 +140,16 @@ func (r *run) clean(ctx context.Context) error {
 	if left.record == nil || !gone {
 		return nil
 	}
-	// The fence is gone with its namespace. The host's record would make the member look restored
-	// after a new registration.
+	// The fence was deleted with its namespace. The host's record would make the member look
+	// restored after a new registration.
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease \"%s/%s\": %w", left.record.Namespace, left.record.Name, err))
 	}
 	return nil
 }
 
-// removeNamespace removes the namespace, with everything in it, if register created it and
-// nobody else uses it. It reports whether the namespace is gone.
+// removeNamespace removes the namespace, with everything in it, if register created it and no other
+// host uses it. It reports whether the namespace was deleted.
 func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	now, err := index.Find[corev1.Namespace](ctx, r.member, client.ObjectKeyFromObject(obj))
 	if err != nil || now == nil {

@@ -60,7 +60,7 @@ type Member struct {
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Reason and Message are those of Xylem's condition.
+	// Reason and Message are from Xylem's condition.
 	Reason  string      `json:"reason"`
 	Message string      `json:"message"`
 	Since   metav1.Time `json:"since"`

@@ -44,11 +44,11 @@ func TestMemberOf(t *testing.T) {
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonOrphanedVolumes}},
 		"stuck": {registration(connected, ready, condition(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion)),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonStuckDeletion}},
-		"not accounted for yet is not a problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
+		"unknown orphans are not a problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
 			true, v1alpha1.ReasonReady, nil},
 		"destruction is suspended": {registration(condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored), ready),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonHostRestored}},
-		"to be confirmed": {registration(connected, condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded)),
+		"a pending confirmation": {registration(connected, condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded)),
 			false, v1alpha1.ReasonConfirmationNeeded, []string{v1alpha1.ReasonConfirmationNeeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWaiting(t *testing.T) {
 		"not pushed":                {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
 		"its member is away":        {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
 		"not ready by itself":       {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
-		"the host's scheduler only": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
+		"only the host's scheduler": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, got := waiting(tc.pod); got != tc.want {
@@ -115,7 +115,7 @@ func TestPrint(t *testing.T) {
 		}
 	}
 	if strings.Contains(printed, "provisioned:") {
-		t.Error("a throughput of what could not be read")
+		t.Error("a throughput without data")
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("without members, it has no next step: %s", printed)

@@ -71,7 +71,8 @@ func AddWayFlags(c *cobra.Command, way *gather.Way) {
 	c.Flags().StringVar(&way.Context, "member-context", "", "The member's context in it, or else in kubectl's own kubeconfig.")
 }
 
-// Facts reads the objects around a claim or a Pod. The arguments are those of the command tree.
+// Facts reads the objects around a claim or a Pod. The arguments are the arguments of the command
+// tree.
 func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string) (*gather.Facts, error) {
 	asked, err := parse(args)
 	if err != nil {

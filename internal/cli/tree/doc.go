@@ -2,8 +2,8 @@
 // It reads the requested object and those around it (package gather), builds a tree (build),
 // and prints it (render).
 //
-// The host's objects are enough for a tree. The command reads the member's objects if the user
-// has a kubeconfig of it, or asks to use the registration's own. Otherwise, the tree shows what
-// the host has recorded of them, and says so. If an object cannot be read, the tree names it
-// with the cause, and shows the rest.
+// The host's objects are enough for a tree. The command reads the member's objects if the user has
+// a kubeconfig of it, or asks to use the registration's own. Otherwise, the tree shows the host's
+// records of them, and notes that. If an object cannot be read, the tree names it with the cause,
+// and shows the rest.
 package tree

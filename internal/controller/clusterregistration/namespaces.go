@@ -115,7 +115,7 @@ func (a admittance) condition() metav1.Condition {
 	return c
 }
 
-// some names the namespaces of which the member has most.
+// some names the namespaces with the most objects in the member.
 func some(left map[string]contents) string {
 	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
 		return cmp.Or(cmp.Compare(left[b].claims, left[a].claims), cmp.Compare(left[b].pods, left[a].pods), cmp.Compare(a, b))
@@ -125,8 +125,8 @@ func some(left map[string]contents) string {
 	})
 }
 
-// announceNamespaces emits an event on the registration when its rules leave something in the
-// member, or admit nothing, and again when that changes.
+// announceNamespaces emits an event on the registration when the member still has objects that its
+// rules exclude, or when the rules admit no namespace, and again when that changes.
 func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)

@@ -128,9 +128,9 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	return r.Records.Own(ctx, guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{}), clusterID, recorded, cr.UID)
 }
 
-// ownerOf returns the registration that owns a cluster, or nil. It is the one that the record
-// names. If that one is gone, or the record is from a version that named none, it is the
-// oldest one whose status has the cluster.
+// ownerOf returns the registration that owns a cluster, or nil. It is the registration that the
+// record names. If that one was deleted, or an earlier version wrote the record without a name, it
+// is the oldest registration with the cluster in its status.
 func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
 	var oldest *v1alpha1.ClusterRegistration
 	for i := range all {

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// snapshots fills in what the status says of a member's snapshots, while the host serves them.
-// What is not known is what it was.
+// snapshots sets the status fields about a member's snapshots, while the host serves them. Unknown
+// fields keep their values.
 func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if r.Snapshots.Cache() == nil {
 		account.UncountSnapshots(cr.Name)
@@ -44,7 +44,7 @@ func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	cr.Status.Snapshots = counts
 	account.CountSnapshots(cr.Name, counts)
 	if !orphans.Known && orphans.Err == "" {
-		// The member does not serve snapshots, or was not asked yet.
+		// The member does not serve snapshots, or Xylem has not listed them yet.
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil
 	}

@@ -33,7 +33,7 @@ const (
 	actor = guarded.Actor("host-volume")
 )
 
-// Reconciler reconciles host PVs that an admin abandons, and promises that no claim wants.
+// Reconciler reconciles host PVs that an admin abandons, and promises that no claim needs.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
@@ -137,9 +137,9 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
 }
 
-// releasePromise takes a promise from its member, which may be lost, so that another one can fulfill it.
-// It changes the claim first, and then the promise. Objects in the member stay, and are orphans
-// when the member is back.
+// releasePromise takes a promise from its member, which may be lost, so that another one can
+// fulfill it. It changes the claim first, and then the promise. Objects in the member remain, and
+// are orphans when the member is back.
 func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)
@@ -164,7 +164,7 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	return nil
 }
 
-// claimOf returns the claim of a host PV from a live read, or nil if it is gone.
+// claimOf returns the claim of a host PV from a live read, or nil if it was deleted.
 func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if claim != nil && claim.UID != pv.Spec.ClaimRef.UID {
@@ -179,8 +179,8 @@ func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume)
 	return same, err
 }
 
-// neverUsed proves, by live reads, that a promise is unchanged, so that no member has it, and
-// that no claim wants it, so that no member will.
+// neverUsed proves, by live reads, that a promise is unchanged, so that no member has it, and that
+// no claim needs it, so that no member will have it.
 func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if err != nil || volume.Wanted(pv, claim) {

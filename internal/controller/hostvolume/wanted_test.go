@@ -33,30 +33,30 @@ func TestSuperseded(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"gone":                                     {},
-		"its claim has it":                         {promise(in(corev1.VolumeBound)), claimed("root", own), false},
-		"its claim is about to have it":            {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
-		"its claim has another volume":             {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
-		"the same, released":                       {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
-		"the same, being deleted":                  {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
-		"the same, without our finalizer":          {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
-		"the same, retained":                       {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
-		"retained, its claim is about to have it":  {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
-		"retained, and its claim is gone":          {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
-		"retained, and there is another claim":     {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
-		"retained, another claim asks for it":      {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
-		"its claim is gone: the PV controller's":   {promise(in(corev1.VolumeBound)), nil, false},
-		"another claim has it, that uses it again": {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
-		"freed by an admin":                        {promise(in(corev1.VolumeAvailable), freed), nil, false},
-		"a member has it":                          {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
-		"a volume of a member":                     {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
+		"gone":                                             {},
+		"its claim has it":                                 {promise(in(corev1.VolumeBound)), claimed("root", own), false},
+		"its claim is about to have it":                    {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
+		"its claim has another volume":                     {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
+		"the same, released":                               {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
+		"the same, being deleted":                          {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
+		"the same, without Xylem's finalizer":              {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
+		"the same, retained":                               {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
+		"retained, its claim is about to have it":          {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
+		"retained, and its claim was deleted":              {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
+		"retained, and another claim has its claim's name": {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
+		"retained, another claim requests it":              {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
+		"its claim was deleted: the PV controller decides": {promise(in(corev1.VolumeBound)), nil, false},
+		"another claim reuses it":                          {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
+		"freed by an admin":                                {promise(in(corev1.VolumeAvailable), freed), nil, false},
+		"a member has it":                                  {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
+		"a volume of a member":                             {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stepFor(t, tc.pv, tc.claim) == lifecycle.DropPromise; got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
 			if tc.want && !concerned(tc.pv) {
-				t.Error("its events are left out")
+				t.Error("its events are ignored")
 			}
 		})
 	}
@@ -96,7 +96,7 @@ type writes struct{ client.Client }
 
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
 
-// A promise is deleted only if live reads show that it is unchanged and that no claim wants it.
+// A promise is deleted only if live reads show that it is unchanged and that no claim needs it.
 func TestVanishIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -105,15 +105,15 @@ func TestVanishIsLive(t *testing.T) {
 		want error
 	}{
 		"its claim is gone":                  {promise(in(corev1.VolumeReleased)), func(*reads) {}, errWrite},
-		"its claim lives":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", hostpv.PromiseName("root")) }, nil},
+		"its claim exists":                   {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", hostpv.PromiseName("root")) }, nil},
 		"its claim is not bound yet":         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "") }, nil},
 		"its claim has another volume":       {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "other") }, errWrite},
 		"another claim has its claim's name": {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
-		"freed, another claim asks for it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
+		"freed, another claim requests it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
 		"it has changed":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
 		"it was re-created":                  {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
 		"it is gone":                         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
-		"the host does not answer":           {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
+		"the host does not respond":          {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.pv.UID = "promise"
@@ -128,17 +128,17 @@ func TestVanishIsLive(t *testing.T) {
 }
 
 func TestOfClaim(t *testing.T) {
-	there, down := reads{volume: promise()}, reads{err: errors.New("the cache does not work")}
+	there, down := reads{volume: promise()}, reads{err: errors.New("the cache fails")}
 	for name, tc := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		cache reads
 		want  string
 	}{
-		"not bound":                                    {claimed("root", ""), there, ""},
-		"bound to its promise":                         {claimed("root", hostpv.PromiseName("root")), there, ""},
-		"bound to another volume":                      {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
-		"the same, and nothing was promised to it":     {claimed("root", "disk"), reads{}, ""},
-		"the same, and nobody knows what was promised": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
+		"not bound":                            {claimed("root", ""), there, ""},
+		"bound to its promise":                 {claimed("root", hostpv.PromiseName("root")), there, ""},
+		"bound to another volume":              {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
+		"the same, and it has no promise":      {claimed("root", "disk"), reads{}, ""},
+		"the same, and its promise is unknown": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

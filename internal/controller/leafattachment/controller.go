@@ -79,7 +79,7 @@ func (r *reconciler) ofAttachment(ctx context.Context, obj client.Object) []reco
 	return r.ofLeafName(ctx, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""))
 }
 
-// ofLeafName enqueues the claim whose volume the leaf PV of that name is.
+// ofLeafName enqueues the claim that uses the leaf PV with that name.
 func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Request {
 	if leaf == "" {
 		return nil
@@ -219,7 +219,8 @@ func (r *reconciler) volumeOf(ctx context.Context, key types.NamespacedName) (ro
 	return root, name, uid, nil
 }
 
-// boundTo returns a root claim and the host PV that it is bound to. Each is nil if there is none.
+// boundTo returns a root claim and the host PV that it is bound to. Each is nil if it does not
+// exist.
 func boundTo(ctx context.Context, host client.Reader, key types.NamespacedName) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, key)
 	if err != nil || root == nil || root.Status.Phase != corev1.ClaimBound {
@@ -244,7 +245,7 @@ func (r *reconciler) report(ctx context.Context, root *corev1.PersistentVolumeCl
 	return nil
 }
 
-// apply writes the condition, unless it is current or stays as it is.
+// apply writes the condition, unless it is current or does not change.
 func apply(ctx context.Context, to *guarded.Root, root *corev1.PersistentVolumeClaim, should *statement, now time.Time) (written bool, err error) {
 	if should == nil {
 		return false, nil

@@ -33,7 +33,7 @@ const (
 type observed struct {
 	// shown is the root claim's condition Attached, or nil.
 	shown *corev1.PersistentVolumeClaimCondition
-	// gone means that the member has no such leaf PV any more.
+	// gone means that the member no longer has the leaf PV.
 	gone bool
 	// driver of the leaf PV. It is empty for a PV of Kubernetes' own volume types, which some driver
 	// may attach.
@@ -52,8 +52,8 @@ type statement struct {
 	reason, message string
 }
 
-// decide returns the condition that the claim should have, or nil if it stays as it is. After
-// the returned time, if any, the answer may change by itself.
+// decide returns the condition that the claim should have, or nil if it does not change. After the
+// returned time, if any, the result may change without an event.
 func decide(o observed) (*statement, time.Duration) {
 	if o.unreadable != nil {
 		if o.shown == nil || o.shown.Status == corev1.ConditionUnknown && o.shown.Reason == o.unreadable.Reason {
@@ -133,8 +133,8 @@ func (o observed) nodes() (nodes []node, again time.Duration) {
 	return slices.CompactFunc(nodes, func(a, b node) bool { return a.name == b.name && a.state == b.state }), again
 }
 
-// nodeOf returns what a VolumeAttachment reports, or nil if the volume is not on the node and
-// nothing takes unusually long. wait is the time until it does.
+// nodeOf returns what a VolumeAttachment reports, or nil if the volume is not on the node and no
+// operation takes unusually long. wait is the time until it does.
 func nodeOf(a *storagev1.VolumeAttachment, now time.Time) (n *node, wait time.Duration) {
 	n = &node{name: a.Spec.NodeName, state: attached, since: statusTime(a)}
 	deleting := a.DeletionTimestamp != nil

@@ -25,8 +25,8 @@ type awayObserved struct {
 	away *corev1.NodeCondition
 }
 
-// decideAway returns the condition of a claim that no Link reports on, or nil if it stays as it
-// is.
+// decideAway returns the condition of a claim that no Link reports on, or nil if it does not
+// change.
 func decideAway(o awayObserved) *statement {
 	unknown := func(reason, why string) *statement {
 		if o.shown.Status == corev1.ConditionUnknown {

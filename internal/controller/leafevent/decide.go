@@ -111,14 +111,14 @@ func judge(o observed) relevance {
 }
 
 // mayBind reports whether the event says that a leaf claim cannot have the volume that Xylem chose
-// for it. The member's PV controller says so of each volume that was used before or is adopted,
-// until Xylem has pointed the leaf PV at the claim.
+// for it. The member's PV controller reports this for each volume that was used before or is
+// adopted, until Xylem has set the leaf PV's claimRef to the claim.
 func (o observed) mayBind() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.event.Reason == failedBinding && claim.Spec.VolumeName != ""
 }
 
-// bindsNow reports whether that claim is bound: the event is not true any more.
+// bindsNow reports whether that claim is bound, so that the event is no longer true.
 func (o observed) bindsNow() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.mayBind() && claim.Status.Phase == corev1.ClaimBound

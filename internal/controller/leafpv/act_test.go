@@ -42,7 +42,7 @@ func (c creates) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// taken already has the PV that is to be created.
+// taken already has the PV to create.
 type taken struct{ creates }
 
 func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
@@ -89,7 +89,7 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	if len(host.volumes) != 1 || host.volumes["pv-1"] == nil {
 		t.Errorf("host PVs %v", host.volumes)
 	}
-	// An admin deletes the one that has not bound the root, so the other may be created.
+	// An admin deletes the host PV that has not bound the root, so the other one may be created.
 	delete(host.volumes, "pv-1")
 	if err := r.act(t.Context(), second, lifecycle.Next(second)); err != nil || host.volumes["pv-2"] == nil {
 		t.Errorf("host PVs %v, %v", host.volumes, err)

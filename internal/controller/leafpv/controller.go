@@ -92,8 +92,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 
-// forget drops the record of the host PV that was created for a root, once the root is bound to
-// one or both are gone.
+// forget drops the record of the host PV that was created for a root, once the root is bound to it,
+// or both were deleted.
 func (r *reconciler) forget(s *volume.Observed) {
 	switch {
 	case s.Root != nil && s.Root.Spec.VolumeName != "":
@@ -136,8 +136,8 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return named(claim.Spec.VolumeName)
 }
 
-// ofHostVolume enqueues the leaf PV that a host PV represents. For a promise, it enqueues those
-// that may fulfill it: that of its leaf claim, and one that was created before that claim was
+// ofHostVolume enqueues the leaf PV that a host PV represents. For a promise, it enqueues the leaf
+// PVs that may fulfill it: the leaf claim's PV, and a PV that was created before that claim was
 // lost.
 func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
@@ -152,8 +152,8 @@ func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reco
 	return named(leaf)
 }
 
-// made enqueues the volumes that were created for a root: that of its leaf claim, and those
-// with its stamp.
+// made enqueues the volumes that were created for a root: its leaf claim's volume, and volumes with
+// its stamp.
 func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid types.UID) []reconcile.Request {
 	found := r.ofLeafClaim(ctx, root)
 	volumes, err := index.VolumesOfRoot(ctx, r.Cache, uid)
@@ -171,7 +171,7 @@ func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.
 	return r.made(ctx, client.ObjectKeyFromObject(root), root.GetUID())
 }
 
-// ofRootClaim enqueues the leaf PV of the leaf claim of that name, and the one that the root
+// ofRootClaim enqueues the PV of the leaf claim with that name, and the leaf PV that the root
 // requests.
 func (r *reconciler) ofRootClaim(ctx context.Context, root client.Object) []reconcile.Request {
 	return append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)

@@ -92,10 +92,10 @@ func recreated(s *volume.Observed) {
 	s.Leaf, s.Earlier, s.Host = fresh, []corev1.PersistentVolume{*s.Host}, nil
 }
 
-// released: the host's PV controller says that the root is gone.
+// released: the host's PV controller reports that the root was deleted.
 func released(s *volume.Observed) { s.Host.Status.Phase = corev1.VolumeReleased }
 
-// terminating: somebody in the member deletes the leaf PV.
+// terminating: a user of the member deletes the leaf PV.
 func terminating(s *volume.Observed) { s.Leaf.DeletionTimestamp = &now }
 
 func rootGone(s *volume.Observed)   { s.Root, s.Class = nil, nil }
@@ -108,7 +108,7 @@ func suffixTaken(s *volume.Observed) { s.SuffixTaken = true }
 
 var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
 
-// dropped: root and leaf claim are gone.
+// dropped: root and leaf claim were deleted.
 func dropped(s *volume.Observed) {
 	stamped(s)
 	noClaim(s)
@@ -180,8 +180,8 @@ func usedAgain(s *volume.Observed) {
 	mirror.OriginFor(here.HostID, s.Root).Stamp(s.Claim)
 }
 
-// boundAgain: the host PV was freed, and is bound to a newer claim of the root's name, while
-// the leaf claim of the earlier one is there.
+// boundAgain: the host PV was freed, and is bound to a newer claim of the root's name, while the
+// leaf claim of the earlier one exists.
 func boundAgain(s *volume.Observed) {
 	s.Root.UID, s.Host.Spec.ClaimRef.UID = "newer-uid", "newer-uid"
 }
@@ -195,7 +195,7 @@ type result struct {
 	Policy           corev1.PersistentVolumeReclaimPolicy
 	ClaimOf, StampOf types.UID
 	Finalizer        bool
-	// Told is the reason, and Event the emitted event, if nothing is written.
+	// Told is the reported reason, and Event the emitted event, if the controller writes nothing.
 	Told, Event string
 	Orphan      bool
 	// By is another controller, which owns the step before this one.
@@ -261,131 +261,131 @@ func TestNext(t *testing.T) {
 		there *volume.Observed
 		want  result
 	}{
-		"the PV is gone":                {&volume.Observed{Member: here, Name: "pv-1"}, rest},
+		"no such PV":                    {&volume.Observed{Member: here, Name: "pv-1"}, rest},
 		"a PV of the member's own (I4)": {seen(noClaim, rootGone), rest},
-		"its root is gone before it was stamped, and it outlives its claim: not forgotten (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
-		"its root is gone before it was stamped, and it goes with its claim":                    {seen(rootGone), rest},
-		"the PV is being deleted in the member, and held":                                       {seen(mirrored, terminating), rest},
-		"it is being deleted, and goes with its leaf claim: held (I2)":                          {seen(mirrored, terminating, leafPolicy(deletes)), stamp},
-		"it is being deleted before it was mirrored: it is held, and not mirrored":              {seen(terminating), stamp},
-		"it is held by then": {seen(stamped, terminating), rest},
-		"it is being deleted, its root is gone, and it outlives its claim: not forgotten (I1)":        {seen(terminating, rootGone, leafPolicy(retains)), stamp},
-		"it was to be destroyed when its host PV was abandoned, and is gone: kept (I2)":               {seen(stamped, rootGone, leafPolicy(deletes)), keep},
-		"its root is gone, which the cache does not show: root_pv destroys it":                        {seen(mirrored, released, leafPolicy(deletes)), rest},
-		"the same, and its leaf claim is gone":                                                        {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
-		"just bound: stamped and held at Retain in one patch (I2)":                                    {seen(), stamp},
-		"the member's PV controller has not bound the PV yet":                                         {seen(leafPhase(corev1.VolumeAvailable)), rest},
-		"the member's PV controller has not bound the claim yet":                                      {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
-		"stamped: the host PV is made, with the root's UID":                                           {seen(stamped), create("pv-1", deletes)},
-		"stamped, the name is taken in the host: suffixed (I4)":                                       {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
-		"the host's class retains (I2)":                                                               {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
-		"the host's class is gone: nobody asked for Delete (I2)":                                      {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
-		"the member retains (I2)":                                                                     {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
-		"what the member gave is not known (I2)":                                                      {seen(stamped, gave("Recycle")), create("pv-1", retains)},
-		"mirrored and bound: at rest (I5)":                                                            {seen(mirrored), rest},
-		"the member's admin sets Delete while it is in use: Retain again (I2)":                        {seen(mirrored, leafPolicy(deletes)), stamp},
-		"the stamp was taken off in the member":                                                       {seen(mirrored, notStamped, leafPolicy(deletes)), stamp},
-		"the host PV was deleted: made again, which heals a Lost claim; its policy is not known (I2)": {seen(mirrored, noHost), create("pv-1", retains)},
-		"the same, by its suffixed name, when the other is free by now":                               {seen(mirrored, noHost, boundTo(suffixed)), create(suffixed, retains)},
-		"the same, by its plain name, when the suffixed one is taken":                                 {seen(mirrored, noHost, suffixTaken), create("pv-1", retains)},
-		"the same, its suffixed name was taken meanwhile (I4)":                                        {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), taken(suffixed)},
+		"the root was deleted before the stamp, the member retains: still reported (I1)":         {seen(rootGone, leafPolicy(retains)), stamp},
+		"the root was deleted before the stamp, the member deletes":                              {seen(rootGone), rest},
+		"the PV is being deleted in the member and has Retain":                                   {seen(mirrored, terminating), rest},
+		"the PV is being deleted and has policy Delete: retained (I2)":                           {seen(mirrored, terminating, leafPolicy(deletes)), stamp},
+		"the PV is being deleted before it was mirrored: retained, not mirrored":                 {seen(terminating), stamp},
+		"the PV is being deleted before it was mirrored, and has Retain":                         {seen(stamped, terminating), rest},
+		"the PV is being deleted, its root was deleted, the member retains: still reported (I1)": {seen(terminating, rootGone, leafPolicy(retains)), stamp},
+		"it was to be destroyed when its host PV was abandoned, and is gone: kept (I2)":          {seen(stamped, rootGone, leafPolicy(deletes)), keep},
+		"the root was deleted, the cache lags: root_pv destroys the volume":                      {seen(mirrored, released, leafPolicy(deletes)), rest},
+		"the same, and its leaf claim is gone":                                                   {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
+		"just bound: one patch sets the stamp and Retain (I2)":                                   {seen(), stamp},
+		"the member's PV controller has not bound the PV yet":                                    {seen(leafPhase(corev1.VolumeAvailable)), rest},
+		"the member's PV controller has not bound the claim yet":                                 {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
+		"stamped: the host PV is created, with the root's UID":                                   {seen(stamped), create("pv-1", deletes)},
+		"stamped, the name is taken in the host: suffixed (I4)":                                  {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
+		"the host's class retains (I2)":                                                          {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
+		"the host's class does not exist: Retain (I2)":                                           {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
+		"the member retains (I2)":                                                                {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
+		"what the member gave is not known (I2)":                                                 {seen(stamped, gave("Recycle")), create("pv-1", retains)},
+		"mirrored and bound: at rest (I5)":                                                       {seen(mirrored), rest},
+		"the member's admin sets Delete while it is in use: Retain again (I2)":                   {seen(mirrored, leafPolicy(deletes)), stamp},
+		"a user of the member removed the stamp":                                                 {seen(mirrored, notStamped, leafPolicy(deletes)), stamp},
+		"the host PV was deleted: re-created with Retain, which repairs a Lost claim (I2)":       {seen(mirrored, noHost), create("pv-1", retains)},
+		"the same, with its suffixed name, although the plain name is free now":                  {seen(mirrored, noHost, boundTo(suffixed)), create(suffixed, retains)},
+		"the same, with its plain name, because the suffixed one is taken":                       {seen(mirrored, noHost, suffixTaken), create("pv-1", retains)},
+		"the same, its suffixed name was taken meanwhile (I4)":                                   {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), taken(suffixed)},
 
-		"its leaf claim was lost: root_pvc makes it anew":                  {seen(mirrored, noClaim), rest},
+		"the leaf claim was lost: root_pvc re-creates it":                  {seen(mirrored, noClaim), rest},
 		"its leaf claim was lost, and the member's admin sets Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), hold},
 
 		// One volume for a root.
-		"the root is placed in another member: a surplus (I3)":                {seen(placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
-		"the root is placed nowhere: not mirrored, and root_pvc decides (I3)": {seen(placedIn("")), rest},
-		"the same, stamped: not called a surplus":                             {seen(stamped, placedIn("")), rest},
-		"the root is placed nowhere, and bound to another volume (I3)":        {seen(stamped, placedIn(""), boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
-		"the root is placed elsewhere, and bound to this very volume":         {seen(mirrored, placedIn("id39")), rest},
-		"the root is placed elsewhere, and about to be bound to this volume":  {seen(mirrored, placedIn("id39"), boundTo("")), rest},
+		"the root is placed in another member: a surplus (I3)":                       {seen(placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
+		"the root is placed nowhere: not mirrored, and root_pvc decides (I3)":        {seen(placedIn("")), rest},
+		"the same, stamped: not reported as surplus":                                 {seen(stamped, placedIn("")), rest},
+		"the root is placed nowhere, and bound to another volume (I3)":               {seen(stamped, placedIn(""), boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"the root is placed in another member, and bound to this volume":             {seen(mirrored, placedIn("id39")), rest},
+		"the root is placed in another member, and about to be bound to this volume": {seen(mirrored, placedIn("id39"), boundTo("")), rest},
 
 		// The member re-created the leaf PV.
-		"re-created while its claim lives: held, with the stamp (I2)":                     {seen(recreated), keep},
-		"the same, held: reported, not called a surplus":                                  {seen(recreated, stamped), replaced},
-		"the same, the root is not bound yet":                                             {seen(recreated, stamped, boundTo("")), replaced},
-		"the same, placed nowhere":                                                        {seen(recreated, stamped, placedIn("")), replaced},
-		"the same, without a leaf claim":                                                  {seen(recreated, stamped, noClaim), replaced},
-		"the same, without a leaf claim, put to Delete: held (I2)":                        {seen(recreated, stamped, noClaim, leafPolicy(deletes)), keep},
-		"the same, the root is bound to another volume: a surplus (I3)":                   {seen(recreated, stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
-		"re-created, its root is gone: held, for root_pv (I2)":                            {seen(recreated, rootGone), keep},
-		"the same, held: root_pvc waits until the host PV of the earlier one is released": {seen(recreated, stamped, rootGone), result{By: lifecycle.RootPVC, Told: v1alpha1.ReasonVolumeReplaced}},
-		"re-created, and none of ours (I4)":                                               {seen(recreated, noClaim), rest},
-		"the root is placed nowhere but bound to this very volume":                        {seen(mirrored, placedIn("")), rest},
-		"the root is bound to another volume: a surplus (I3)":                             {seen(stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
-		"the root is bound to another volume, this one has a host PV":                     {seen(mirrored, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
-		"the root is bound to a volume of that name that is not ours (I4)":                {seen(stamped, nameTaken, boundTo("pv-1")), taken("pv-1")},
-		"a surplus whose leaf claim is gone is still reported (I1)":                       {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
-		"a stamped volume, the root is bound to another one (I1)":                         {seen(stamped, noClaim, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"re-created while its claim exists: retained and stamped (I2)":             {seen(recreated), keep},
+		"the same, retained: reported, but not as surplus":                         {seen(recreated, stamped), replaced},
+		"the same, the root is not bound yet":                                      {seen(recreated, stamped, boundTo("")), replaced},
+		"the same, not placed":                                                     {seen(recreated, stamped, placedIn("")), replaced},
+		"the same, without a leaf claim":                                           {seen(recreated, stamped, noClaim), replaced},
+		"the same, without a leaf claim, policy Delete: retained (I2)":             {seen(recreated, stamped, noClaim, leafPolicy(deletes)), keep},
+		"the same, the root is bound to another volume: a surplus (I3)":            {seen(recreated, stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"re-created, the root was deleted: retained, for root_pv (I2)":             {seen(recreated, rootGone), keep},
+		"the same, retained: root_pvc waits until the earlier host PV is released": {seen(recreated, stamped, rootGone), result{By: lifecycle.RootPVC, Told: v1alpha1.ReasonVolumeReplaced}},
+		"re-created and foreign (I4)":                                              {seen(recreated, noClaim), rest},
+		"the root is not placed, but bound to this volume":                         {seen(mirrored, placedIn("")), rest},
+		"the root is bound to another volume: a surplus (I3)":                      {seen(stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"the root is bound to another volume, this one has a host PV":              {seen(mirrored, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"the root is bound to a foreign volume of that name (I4)":                  {seen(stamped, nameTaken, boundTo("pv-1")), taken("pv-1")},
+		"a surplus without a leaf claim is still reported (I1)":                    {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
+		"a stamped volume, the root is bound to another one (I1)":                  {seen(stamped, noClaim, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 
 		// Another claim of the root's name requests the released volume.
-		"an admin lets it: its host PV is made, with policy Retain":     {seen(dropped, asks), adopted},
-		"an admin does not let it: an orphan (I8)":                      {seen(dropped, asks, notAllowed), orphan},
-		"it is not placed here yet (I3)":                                {seen(dropped, asks, askedIn("")), orphan},
-		"it is placed elsewhere (I3)":                                   {seen(dropped, asks, askedIn("id39")), orphan},
-		"the name that it asks for is taken in the host (I4)":           {seen(dropped, asks, nameTaken), orphan},
-		"the volume is in use in the member (I4)":                       {seen(dropped, asks, leafPhase(corev1.VolumeBound)), orphan},
-		"its class is not ours (I4)":                                    {seen(dropped, asks, func(s *volume.Observed) { s.Class.Provisioner = "other" }), orphan},
-		"it asks for more than there is":                                {seen(dropped, asks, func(s *volume.Observed) { s.Leaf.Spec.Capacity = nil }), orphan},
-		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
+		"an admin allows the adoption: the host PV is created with Retain":    {seen(dropped, asks), adopted},
+		"an admin does not let it: an orphan (I8)":                            {seen(dropped, asks, notAllowed), orphan},
+		"it is not placed here yet (I3)":                                      {seen(dropped, asks, askedIn("")), orphan},
+		"the claim is placed in another member (I3)":                          {seen(dropped, asks, askedIn("id39")), orphan},
+		"the requested name is taken in the host (I4)":                        {seen(dropped, asks, nameTaken), orphan},
+		"the volume is in use in the member (I4)":                             {seen(dropped, asks, leafPhase(corev1.VolumeBound)), orphan},
+		"the claim's class is another provisioner's (I4)":                     {seen(dropped, asks, func(s *volume.Observed) { s.Class.Provisioner = "other" }), orphan},
+		"the claim requests more than the capacity":                           {seen(dropped, asks, func(s *volume.Observed) { s.Leaf.Spec.Capacity = nil }), orphan},
+		"the earlier leaf claim is still bound: root_pvc hands it over first": {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
 
 		// No root.
-		"the root is gone, never mirrored: root_pvc withdraws it":                      {seen(rootGone), rest},
-		"the root is gone, and it may have been mirrored before a restore: held (I2)":  {seen(rootGone, restored), stamp},
-		"the same, its claim is not this one (I4)":                                     {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
-		"the root is gone, stamped, no host PV: root_pvc deletes the leaf claim first": {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
-		"the root is gone, no leaf claim either: an orphan (I1)":                       {seen(stamped, rootGone, noClaim), orphan},
-		"released in the host: root_pv decides (I2)":                                   {seen(mirrored, rootGone), rest},
-		"released, put to Delete by root_pv: not fought over (I5)":                     {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
-		"released and Retain in the host, the leaf PV at Delete: held (I2)":            {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), hold},
-		"the same, without a leaf claim (I2)":                                          {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), hold},
-		"the same, and the host PV is deleted: the data stay (I2)":                     {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), hold},
-		"released, the member retains, its admin sets Delete later: held (I2)":         {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), hold},
-		"abandoned: the leaf PV is the member's admin's":                               {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
-		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Observed) {
+		"the root was deleted, never mirrored: root_pvc withdraws the leaf claim":          {seen(rootGone), rest},
+		"the root was deleted, possibly mirrored before a restore: retained (I2)":          {seen(rootGone, restored), stamp},
+		"the same, its claim is not this one (I4)":                                         {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
+		"the root was deleted, stamped, no host PV: root_pvc deletes the leaf claim first": {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
+		"the root was deleted, no leaf claim: an orphan (I1)":                              {seen(stamped, rootGone, noClaim), orphan},
+		"released in the host: root_pv decides (I2)":                                       {seen(mirrored, rootGone), rest},
+		"released, put to Delete by root_pv: not fought over (I5)":                         {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
+		"released and Retain in the host, Delete in the member: retained (I2)":             {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), hold},
+		"the same, without a leaf claim (I2)":                                              {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), hold},
+		"the same, and the host PV is deleted: the data are kept (I2)":                     {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), hold},
+		"released, the member retained, its admin sets Delete later: retained (I2)":        {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), hold},
+		"abandoned: the leaf PV is the member's admin's":                                   {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
+		"freed after Xylem set Delete: retained (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Observed) {
 			s.Host.Spec.ClaimRef, s.Host.Status.Phase = nil, corev1.VolumeAvailable
 		}), hold},
-		"the same, and bound to another claim before that was seen: held (I2)":                                  {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"the same, without its leaf claim: held (I2)":                                                           {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"the same, about to be bound to another claim: held (I2)":                                               {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
-		"the same, and that claim is gone as well: held, for the leaf claim that has it still may go then (I1)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), hold},
+		"the same, and bound to another claim before leaf_pv observed it: retained (I2)":                           {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"the same, without its leaf claim: retained (I2)":                                                          {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"the same, about to be bound to another claim: retained (I2)":                                              {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
+		"the same, and that claim was deleted too: retained, so that the remaining leaf claim can be deleted (I1)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), hold},
 
-		"freed, and bound to another claim of that name, which lives: held (I2)":    {seen(mirrored, boundAgain, leafPolicy(deletes)), hold},
-		"the same, the stamp was taken off: for the root of the leaf claim":         {seen(mirrored, boundAgain, notStamped), stamp},
-		"the same, abandoned, and our finalizer is gone":                            {seen(mirrored, boundAgain, notStamped, abandoned, noFinalizer), rest},
-		"abandoned, and our finalizer is gone: the leaf PV is the member's admin's": {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned, noFinalizer), rest},
-		"abandoned, and our finalizer is gone: it is not put back":                  {seen(mirrored, rootGone, abandoned, noFinalizer), rest},
+		"freed, and bound to another existing claim of that name: retained (I2)":          {seen(mirrored, boundAgain, leafPolicy(deletes)), hold},
+		"the same, the stamp was removed: stamped for the root of the leaf claim":         {seen(mirrored, boundAgain, notStamped), stamp},
+		"the same, abandoned, without Xylem's finalizer":                                  {seen(mirrored, boundAgain, notStamped, abandoned, noFinalizer), rest},
+		"abandoned, without Xylem's finalizer: the leaf PV belongs to the member's admin": {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned, noFinalizer), rest},
+		"abandoned, without Xylem's finalizer: not restored":                              {seen(mirrored, rootGone, abandoned, noFinalizer), rest},
 
 		// Adoption, and drift of the host PV.
 		"adopted after deregistration: our finalizer is restored":     {seen(mirrored, withoutFinalizer), keepHost},
-		"adopted, released meanwhile: our finalizer is restored (I1)": {seen(mirrored, withoutFinalizer, rootGone), keepHost},
+		"adopted, then released: Xylem's finalizer is restored (I1)":  {seen(mirrored, withoutFinalizer, rootGone), keepHost},
 		"the host PV is being deleted: the finalizer is not restored": {seen(mirrored, withoutFinalizer, hostDeleted), rest},
 		"the host PV was abandoned: the finalizer is not restored":    {seen(mirrored, withoutFinalizer, abandoned), rest},
 		"registered under another name":                               {seen(mirrored, registeredAs("old")), keepHost},
 		"the volume grew in the member": {seen(mirrored, func(s *volume.Observed) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}), keepHost},
-		"the member retains, somebody sets Delete in the host (I2)": {seen(leafPolicy(retains), mirrored), retainedHost},
-		"an admin sets Retain in the host: kept":                    {seen(mirrored, hostPolicy(retains)), rest},
+		"the member retains, a user sets Delete in the host (I2)": {seen(leafPolicy(retains), mirrored), retainedHost},
+		"an admin sets Retain in the host: kept":                  {seen(mirrored, hostPolicy(retains)), rest},
 
 		// The leaf claim was lost, or the volume is used again.
-		"the leaf claim is gone: root_pvc makes it anew":                             {seen(mirrored, noClaim), rest},
+		"the leaf claim does not exist: root_pvc re-creates it":                      {seen(mirrored, noClaim), rest},
 		"re-created: the PV gets it as claimRef, and is never Available":             {seen(mirrored, claimRecreated), repointed},
 		"re-created, the PV was freed in the member":                                 {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
-		"re-created, the PV is in use by a claim of the member's own (I4)":           {seen(mirrored, claimRecreated, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
+		"re-created, a foreign claim of the member uses the PV (I4)":                 {seen(mirrored, claimRecreated, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
 		"re-created, and the leaf PV is not stamped (I4)":                            {seen(mirrored, claimRecreated, notStamped), rest},
-		"re-created, and there is no host PV (I2)":                                   {seen(stamped, claimRecreated), rest},
+		"re-created, without a host PV (I2)":                                         {seen(stamped, claimRecreated), rest},
 		"re-created, the host PV is not bound to this root (I8)":                     {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
 		"re-created, the host PV was freed: no panic":                                {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
 		"used again by a claim of another name: the PV is pointed at its leaf claim": {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
-		"the same, and it is in use by a claim of the member's own (I4)":             {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
-		"the same, put to Delete for the earlier claim: held (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
+		"the same, and a foreign claim of the member uses it (I4)":                   {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
+		"the same, policy Delete for the earlier claim: retained (I2)":               {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"re-created, and the leaf PV is being deleted":                               {seen(mirrored, claimRecreated, terminating), rest},
-		"re-created, its root is gone, which the cache does not show":                {seen(mirrored, claimRecreated, released), rest},
+		"re-created, the root was deleted, the cache lags":                           {seen(mirrored, claimRecreated, released), rest},
 		"re-created, and for another volume":                                         {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
-		"it points at its leaf claim, and is not bound yet":                          {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
-		"without a leaf claim, registered under another name: when that is there":    {seen(mirrored, noClaim, registeredAs("old")), rest},
+		"the leaf PV refers to its leaf claim, not bound yet":                        {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
+		"without a leaf claim, registered under another name: updated later":         {seen(mirrored, noClaim, registeredAs("old")), rest},
 		"re-created, and being deleted":                                              {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -445,12 +445,12 @@ func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
 		t.Fatalf("the host PV is not adopted, but step %q taken", step)
 	}
 	if _, says := s.CurrentHost().Annotations[v1alpha1.AnnotationClusterGone]; says {
-		t.Error("the host PV still says that its cluster is gone")
+		t.Error("the host PV still reports that its cluster is deregistered")
 	}
 }
 
 // The leaf PV changes only in its stamp, policy and original policy. The annotations of the
-// member's provisioner stay.
+// member's provisioner remain.
 func TestStampChangesNothingElse(t *testing.T) {
 	s := observedOf(t, seen(func(s *volume.Observed) {
 		s.Leaf.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com"}
@@ -483,14 +483,14 @@ func TestSuspicious(t *testing.T) {
 		there *volume.Observed
 		want  bool
 	}{
-		"mirrored":                                  {seen(mirrored), false},
-		"its root is gone":                          {seen(stamped, rootGone), true},
-		"its root is gone, and its leaf claim":      {seen(stamped, rootGone, noClaim), true},
-		"the same, and a claim may have it":         {seen(dropped, asks), false},
-		"its root has another one":                  {seen(stamped, boundTo("pv-9")), true},
-		"released, perhaps by a claim of ours":      {left(), true},
-		"the same, and its provisioner destroys it": {left(leafPolicy(deletes)), false},
-		"in use by a claim of the member's own":     {left(leafPhase(corev1.VolumeBound)), false},
+		"mirrored":             {seen(mirrored), false},
+		"its root was deleted": {seen(stamped, rootGone), true},
+		"its root and its leaf claim were deleted":       {seen(stamped, rootGone, noClaim), true},
+		"the same, and a claim may have it":              {seen(dropped, asks), false},
+		"its root has another volume":                    {seen(stamped, boundTo("pv-9")), true},
+		"released, perhaps by a leaf claim of this host": {left(), true},
+		"the same, and its provisioner destroys it":      {left(leafPolicy(deletes)), false},
+		"a foreign claim of the member uses it":          {left(leafPhase(corev1.VolumeBound)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)

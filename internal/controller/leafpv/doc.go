@@ -6,12 +6,12 @@
 //   - A volume that is used again, or whose leaf claim was lost, gets its new leaf claim in
 //     claimRef. The member's PV controller queues such a claim only at its next resync, so
 //     root_pvc touches it (xylem.io/volume-uid).
-//   - Retain in the member wins over a host PV that an admin sets to Delete: leaf_pv sets
-//     it back.
-//   - A leaf PV that was re-created under its name, with another UID, may be another disk.
-//     A bound claim reports VolumeReplaced. When it is deleted, root_pv ends the host PV
-//     and the leaf claim, and destroys neither volume.
-//   - A host PV that Xylem creates again for a claim that names it has policy Retain, since
-//     nobody knows what policy an admin had set on the earlier one. It has the name in the
-//     claim, plain or with a suffix, whichever name is free by now.
+//   - Retain in the member takes precedence: if an admin sets the host PV to Delete, leaf_pv sets it
+//     back to Retain.
+//   - A leaf PV that was re-created under its name, with another UID, may be another disk. A bound
+//     claim reports VolumeReplaced. When the claim is deleted, root_pv deletes the host PV and the
+//     leaf claim, and destroys neither volume.
+//   - A host PV that Xylem creates again for a claim that names it has policy Retain, because the
+//     policy that an admin had set on the earlier one is unknown. It has the name in the claim, plain
+//     or suffixed, even if the plain name is free now.
 package leafpv

@@ -37,7 +37,7 @@ type evidence struct {
 	lost map[string]bool
 	// roots are the host's claims in the namespaces of the volumes that need one.
 	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
-	// suspended: destruction is suspended, so volumes that would be deleted stay.
+	// suspended: destruction is suspended, so volumes that would be deleted remain.
 	suspended bool
 }
 
@@ -87,7 +87,8 @@ type mirrorOf struct {
 	name string
 	// leaf is the name of the leaf PV.
 	leaf string
-	// released: the host's PV controller reports that the claim is gone. claim is the claim's UID.
+	// released: the host's PV controller reports that the claim was deleted. claim is the claim's
+	// UID.
 	released bool
 	claim    types.UID
 }
@@ -139,8 +140,8 @@ func (v volume) rootGone() string {
 	return fmt.Sprintf("the host has neither claim %q, for which it was provisioned, nor a volume that represents it", v.origin.Root)
 }
 
-// elsewhere returns why the volume of an existing root is not the root's (I3). A root that is
-// neither bound nor placed will be placed where its volume is.
+// elsewhere returns why an existing root has another volume, or none (I3). A root that is neither
+// bound nor placed will be placed where its volume is.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)

@@ -81,22 +81,22 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"gone":                            {observed: observed{}, want: nothing{}},
-		"new":                             {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
-		"new, no class":                   {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
-		"another's class":                 {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
-		"a class of mirrors":              {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
-		"a class that nobody understands": {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
-		"it asks for too much":            {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
-		"it names a volume":               {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
-		"being deleted":                   {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
-		"promised, not bound yet":         {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
+		"gone":                    {observed: observed{}, want: nothing{}},
+		"new":                     {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
+		"new, no class":           {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
+		"another's class":         {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
+		"a class in mirror mode":  {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
+		"an invalid class":        {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
+		"it requests too much":    {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
+		"it names a volume":       {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
+		"being deleted":           {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
+		"promised, not bound yet": {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
 		"deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
 			o.claim.Spec.VolumeName = ""
 			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"}},
-		"it names another's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
-		"a promise that it used again was lost": {observed: seen(func(o *observed) {
+		"it names another claim's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
+		"a reused promise was lost": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName, o.claim.Status.Phase = "pvc-mock-u-0", corev1.ClaimLost
 		}), want: create{reused}},
 		"its promise was lost": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-1" }), want: create{lost}},

@@ -1,8 +1,8 @@
-// Package promise is the controller promise. It binds each claim of a class with
-// xylem.io/provisioning: promise at once, in either binding mode, to a PV of its own: a
-// promise, which has no disk yet. The member that the claim's first Pod is scheduled to
-// provisions the disk (root_pvc), and leaf_pv records it on the PV. root_pv ends the PV;
-// host_volume ends a promise that no member ever had.
+// Package promise is the controller promise. It immediately binds each claim of a class with
+// xylem.io/provisioning: promise, in either binding mode, to its own PV: a promise, which has no
+// disk yet. The member to which the claim's first Pod is scheduled provisions the disk (root_pvc),
+// and leaf_pv records it on the PV. root_pv deletes the PV; host_volume deletes a promise that no
+// member ever had.
 //
 // The PV's name and claimRef have the claim's UID, and the host's PV controller binds the
 // two. The class's parameters are copied into the volume attributes, since classes can be
@@ -27,10 +27,9 @@
 // claim is deleted, the PV's label is what remains of the placement, and routes the PV's
 // events to the member.
 //
-// For a fulfilled promise, hostpv.LeafOf answers as for a mirrored volume, so indexes,
-// orphans, expansion, deletion, deregistration and abandoning do not differ. A record of
-// which a part is missing is neither a promise nor a volume: nothing is created or
-// destroyed for it.
+// For a fulfilled promise, hostpv.LeafOf answers as for a mirrored volume, so indexes, orphans,
+// expansion, deletion, deregistration and abandoning do not differ. A PV with an incomplete record
+// is neither a promise nor a volume: Xylem creates and destroys nothing for it.
 //
 // A claim may be bound to another volume while its promise is created: one of the same
 // class that an admin freed, such as a retained promise. host_volume deletes what is left
@@ -55,12 +54,11 @@
 //
 // # Bound hides nothing
 //
-// The condition xylem.io/Promise is True only when there is a disk. It has reason Broken
-// while the claim's Placed condition, which root_pvc keeps, says why there is none: the
-// class that the member lacks, the latest warning about the leaf claim, why the member's
-// scheduler cannot place its Pod, or that a disk was lost. "Not yet" is reported once it
-// has lasted for five seconds. The controller also reports on Pods on nodes of the host
-// that no disk can reach them there.
+// The condition xylem.io/Promise is True only when there is a disk. It has reason Broken while the
+// claim's Placed condition, which root_pvc keeps, says why there is none: the class that the member
+// lacks, the latest warning about the leaf claim, why the member's scheduler cannot place its Pod,
+// or that a disk was lost. A disk that is not ready yet is reported after five seconds. The
+// controller also reports on Pods on nodes of the host that these nodes cannot use the disk.
 //
 // # WhenUnused
 //
@@ -73,9 +71,9 @@
 //   - A second list of the same process, after the grace by its own monotonic clock (idle),
 //     has none: annotation xylem.io/releasing. A new leader starts the grace again, so
 //     another one's clock can only delay.
-//   - A third list after that has none: the leaf PV is set to Delete. From here there is no
-//     way back, whatever caches show: both annotations are removed only after a live read
-//     of the leaf PV, and the leaf claim is deleted only after one of the PV.
+//   - A third list after that has none: the leaf PV is set to Delete. The release cannot be undone
+//     from here, whatever caches show: both annotations are removed only after a live read of the
+//     leaf PV, and the leaf claim is deleted only after one of the PV.
 //
 // root_pod reads the PV live before it creates a leaf Pod of such a claim, and waits while
 // either annotation is set. A Pod that was bound before the annotation is in the third
@@ -84,19 +82,18 @@
 // measured from before it, also if the manager ends meanwhile. The leaf Pods of finished
 // roots, which would hold the leaf claim, are deleted with it.
 //
-// When leaf claim and leaf PV are proven gone by live reads, and gone from the caches that
-// a new disk would be decided on, the promise is unused again. That continues with a member
-// that was deregistered in between and is back: leaf_pv puts the finalizer back while there
-// is a leaf PV, and root_pv needs none to end what is gone. If only Pods without a node, or
-// on another one, could need the disk, root_pv checks every five seconds, since no event
-// reports where they go.
+// When leaf claim and leaf PV are proven gone by live reads, and gone from the caches that a new
+// disk would be decided on, the promise is unused again. That continues with a member that was
+// deregistered in between and is back: leaf_pv puts the finalizer back while there is a leaf PV,
+// and root_pv needs none to end what is gone. If only Pods without a node, or on another one, could
+// need the disk, root_pv checks every five seconds, because no event reports their node.
 //
-// Retain on either side wins. A disk of which no consumer was recorded, which takes a host
-// restored from before the placement, is kept. A class with this release and policy Retain
-// is rejected, since nothing would ever be released. If the member retains, or an admin
-// sets the PV to Retain, the PV gets no affinity to the member, since node affinity cannot
-// change: Pods elsewhere wait, and report where to run. They are not failed like those of a
-// pinned promise, since the scheduler might place each new one in the same member again.
+// Retain in either cluster takes precedence. A disk of which no consumer was recorded, which takes
+// a host restored from before the placement, is kept. A class with this release and policy Retain
+// is rejected, since nothing would ever be released. If the member retains, or an admin sets the PV
+// to Retain, the PV gets no affinity to the member, since node affinity cannot change: Pods
+// elsewhere wait, and report where to run. They are not failed like those of a pinned promise,
+// since the scheduler might place each new one in the same member again.
 //
 // # Abandoned
 //

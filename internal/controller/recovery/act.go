@@ -46,8 +46,8 @@ func (r *reconciler) lower(o observed) {
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
-// observeCapacity records that the driver has capacity after all if a claim that waited here now has its
-// volume. A claim that has had it for longer says nothing about the current capacity.
+// observeCapacity records that the driver has capacity after all if a claim that waited here now
+// has its volume. A claim that has had it for longer is no evidence of the current capacity.
 func (r *reconciler) observeCapacity(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return

@@ -12,19 +12,19 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// A claim that was satisfied here proves that there is capacity, unless that is known.
+// A claim that was satisfied here proves that the driver has capacity, unless that is known.
 func TestHear(t *testing.T) {
 	none := func(*observed) {}
 	for name, tc := range map[string]struct {
 		before, then func(*observed)
 		lowered      bool
 	}{
-		"waited here, and is met":            {none, bound, false},
-		"waits still":                        {none, none, true},
-		"has had its volume for longer":      {bound, bound, true},
-		"waited here, and is met elsewhere":  {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
-		"waited elsewhere, and is bound now": {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
-		"smaller than what failed":           {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
+		"waited here, and is met":                     {none, bound, false},
+		"waits still":                                 {none, none, true},
+		"has had its volume for longer":               {bound, bound, true},
+		"waited here, and is bound in another member": {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
+		"waited for another member, and is bound now": {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
+		"smaller than what failed":                    {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
@@ -32,7 +32,7 @@ func TestHear(t *testing.T) {
 			r.observeCapacity(seen(tc.before))
 			r.observeCapacity(seen(tc.then))
 			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
-				t.Errorf("room is lowered: %t, want %t", lowered, tc.lowered)
+				t.Errorf("capacity is reduced: %t, want %t", lowered, tc.lowered)
 			}
 		})
 	}

@@ -28,10 +28,10 @@ type observed struct {
 	nominated bool
 	// namespace of the claims.
 	namespace placement.Namespace
-	// claim of the request, or nil if it is gone or its class is not Xylem's.
+	// claim of the request, or nil if it was deleted or its class is not Xylem's.
 	claim *claim
-	// group has the claims that must be in the same member, beginning with claim: those of the
-	// Pods that use it, and so on. It lacks claims that are gone.
+	// group has the claims that must be in the same member, beginning with claim: those of the Pods
+	// that use it, and so on. It lacks deleted claims.
 	group []claim
 	// pods use any claim of the group, have not ended, and have no node yet.
 	pods []corev1.Pod
@@ -65,7 +65,7 @@ type place struct {
 type decision interface{ decision() }
 
 type (
-	// nothing to do until again; 0 means until an event.
+	// The claim needs no action before again; 0 means before an event.
 	nothing struct{ again time.Duration }
 	// settle removes Xylem's notes from a claim that has its volume.
 	settle struct{}
@@ -83,7 +83,7 @@ type (
 		claims []claim
 		tried  report.Tried
 	}
-	// stay records that there is no other member to try.
+	// stay records that no other member remains.
 	stay struct {
 		claims []claim
 		tried  report.Tried
@@ -170,8 +170,8 @@ func (o observed) here(c claim) bool {
 	return c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] == o.member.NodeName
 }
 
-// followSource sends claims after those of their group whose data source is in another member, if
-// that is one: their Pod can run nowhere else.
+// followSource reassigns claims to the member with the data source of a claim of their group,
+// because their Pod can only run there.
 func (o observed) followSource() (decision, bool) {
 	var to string
 	var behind []claim
@@ -201,8 +201,8 @@ func (o observed) followSource() (decision, bool) {
 	return nil, false
 }
 
-// follow sends claims after one of their group that was steered elsewhere, later
-// than they were, if at all: the manager was killed between the two writes.
+// follow reassigns claims to the member to which a claim of their group was reassigned later. This
+// happens if the manager was killed between the two writes.
 func (o observed) follow() (decision, bool) {
 	for _, ahead := range o.group {
 		to := ahead.root.Annotations[v1alpha1.AnnotationSteeredTo]
@@ -329,8 +329,8 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	return waiting
 }
 
-// movable reports whether claims can go elsewhere: all of them are of ours, and
-// none has its volume, or can be created in one member alone.
+// movable reports whether another member can have the claims: all of them have Xylem's classes, and
+// none has a volume or a data source in one member.
 func movable(group []claim) bool {
 	return !slices.ContainsFunc(group, func(c claim) bool { return c.class == nil || c.root.Spec.VolumeName != "" || c.pinned() })
 }

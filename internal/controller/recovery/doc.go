@@ -16,51 +16,50 @@
 //
 // # Reassigning
 //
-// When the evidence has lasted for the class's xylem.io/placement-timeout, recovery of that
-// member takes all unbound claims of the Pod, and of the Pods that share them, and proves
-// by live reads that the member has a volume for none. Then it rewrites selected-node of
-// each to the node of the next member, together with steered-to and tried, with the claim's
-// resourceVersion. If one of the claims is bound, is not of our class, or had a call that
-// was given up and may still provision, all stay, and the condition says so.
+// When the evidence has lasted for the class's xylem.io/placement-timeout, recovery of that member
+// takes all unbound claims of the Pod, and of the Pods that share them, and proves by live reads
+// that the member has no volume for any of them. Then it rewrites selected-node of each to the node
+// of the next member, together with steered-to and tried, with the claim's resourceVersion. No
+// claim is reassigned if one of them is bound, has a foreign class, or has an abandoned call that
+// may still provision. The condition reports that.
 //
-// The scheduler's PreBind fails on the rewrite, and it then tries that node only. The rest
-// is what always happens if the scheduler changes its mind: root_pod and root_pvc of the
-// first member withdraw, placed-in is removed when that member is proven empty (I3), and
-// root_pvc of the second waits for that. Since Xylem chose the member, not the scheduler,
-// it also waits until a Pod is nominated there. A leaf that is bound in between stays and
-// wins: placed-in has not moved, and the others of its Pod follow it. If the manager ends
-// between the writes for two claims of a Pod, the rest follow the one that was moved last.
-// If the scheduler does not follow within the timeout (at least 15 s, since it backs off
-// for ten), the next member is tried.
+// The scheduler's PreBind fails on the rewrite, and it then tries that node only. The next steps
+// are the same as when the scheduler selects another node: root_pod and root_pvc of the first
+// member withdraw, placed-in is removed when that member is proven empty (I3), and root_pvc of the
+// second waits for that. Since Xylem chose the member, not the scheduler, it also waits until a Pod
+// is nominated there. A leaf that is bound in between takes precedence: placed-in still names its
+// member, and the other claims of its Pod follow it. If the manager ends between the writes for two
+// claims of a Pod, the others follow the one that was reassigned last. If the scheduler does not
+// follow within the timeout (at least 15 s, since it backs off for ten), the next member is tried.
 //
 // # The next member
 //
 // The next member is one whose virtual node is Ready, not cordoned, and suits the Pod
-// (Member.MayRun); whose registration admits the namespace, and whose node the class's
-// topologies allow (Member.Answer); which has a CSIStorageCapacity that fits each claim;
-// and which was not tried in this round. The one with the most capacity comes first. When
-// all were tried, selected-node is removed, so the scheduler is free, and the next round
-// starts after a pause that doubles from the timeout up to 30 minutes; the annotation tried
-// remembers it. If there is no other member, the claim stays, and that is recorded once.
-// The condition, tried, and events on the Pod and the claims quote each member. The binding
-// ends it, and the annotations are removed.
+// (Member.MayRun); whose registration admits the namespace, and whose node the class's topologies
+// allow (Member.Answer); which has a CSIStorageCapacity that fits each claim; and which was not
+// tried in this round. The one with the most capacity comes first. When all were tried,
+// selected-node is removed, so the scheduler is free, and the next round starts after a pause that
+// doubles from the timeout up to 30 minutes; the annotation tried remembers it. Without another
+// member, the claim keeps its member, and recovery records that once. The condition, tried, and
+// events on the Pod and the claims quote each member. The binding ends it, and the annotations are
+// removed.
 //
 // # Data sources
 //
-// A claim with a data source can be created in one member alone: recovery moves neither it, nor
-// the others of its Pod. But it moves the others there, if the scheduler chose this member for them
-// before the controller source selected that one.
+// A claim with a data source can be created in only one member: recovery reassigns neither this
+// claim nor the other claims of its Pod. But it reassigns the others to that member, if the
+// scheduler chose this member for them before the controller source selected that one.
 //
 // # Out of space
 //
-// Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity,
-// only for volumes of that size and larger, and only after it has lasted for the timeout:
-// the driver means one place, and the member's scheduler may find another (I8). recovery
-// notes it in the Link's exhausted.Sizes, and capacity publishes less for five minutes,
-// or until the member publishes new figures, or a claim of that size is satisfied there. No
-// claim is moved before that is published. OutOfRange does not count: drivers also return
-// it for sizes that are too small, and a tenant's claim of one byte would take the class
-// away from everybody. Nor does a Pod that cannot be scheduled (I8).
+// Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity, only for
+// volumes of that size and larger, and only after it has lasted for the timeout: the driver means
+// one place, and the member's scheduler may find another (I8). recovery notes it in the Link's
+// exhausted.Sizes, and capacity publishes less for five minutes, or until the member publishes new
+// figures, or a claim of that size is satisfied there. No claim is moved before that is published.
+// OutOfRange does not count: drivers also return it for sizes that are too small, and a tenant's
+// claim of one byte would make the class unavailable to all tenants. A Pod that cannot be scheduled
+// does not count either (I8).
 //
 // # A member that is lost
 //

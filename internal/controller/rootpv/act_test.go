@@ -86,7 +86,7 @@ func TestEvidenceIsLive(t *testing.T) {
 		"an admin chose Retain a moment ago": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
 		}},
-		"the root claim lives": {change: func(_ *volume.Observed, host, _ *reads) { host.claim = root }},
+		"the root claim exists": {change: func(_ *volume.Observed, host, _ *reads) { host.claim = root }},
 		"a newer claim has the root's name": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.claim = root.DeepCopy()
 			host.claim.UID = "newer"
@@ -214,7 +214,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 		want   error
 	}{
 		"all as seen":                      {change: func(_, _ *reads) {}, want: errWrite},
-		"the earlier root lives":           {change: func(host, _ *reads) { host.claim = earlier }},
+		"the earlier root exists":          {change: func(host, _ *reads) { host.claim = earlier }},
 		"the next root has its name":       {change: func(host, _ *reads) { host.claim = root }, want: errWrite},
 		"the host PV is for another claim": {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
 		"the host PV was freed again":      {change: func(host, _ *reads) { host.volume.Spec.ClaimRef = nil }},
@@ -266,11 +266,11 @@ func TestProtected(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"Kubernetes' finalizer is there":             {func(*corev1.PersistentVolume) {}, true},
-		"it was taken off":                           {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"not deleted":                                {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
-		"Bound: Kubernetes will not take it off":     {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
-		"somebody else's, who may never take it off": {func(pv *corev1.PersistentVolume) { pv.Finalizers[0] = "example.com/backup" }, false},
+		"Kubernetes' finalizer is there":         {func(*corev1.PersistentVolume) {}, true},
+		"it was removed":                         {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"not deleted":                            {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
+		"Bound: Kubernetes will not take it off": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
+		"another controller's finalizer, which may never be removed": {func(pv *corev1.PersistentVolume) { pv.Finalizers[0] = "example.com/backup" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := &corev1.PersistentVolume{

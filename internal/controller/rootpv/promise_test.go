@@ -94,48 +94,48 @@ func TestDecideUnused(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"no Pod any more":                            {unused(), lifecycle.MarkUnused},
-		"a Pod here":                                 {unused(usedOn(here.NodeName)), lifecycle.None},
-		"a Pod without a node":                       {unused(usedOn("")), lifecycle.None},
-		"marked, within the grace":                   {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
-		"marked, a Pod here":                         {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked, a Pod without a node":               {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
-		"the grace is over":                          {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
-		"marked long ago, by another leader's clock": {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
-		"marked long ago, listed here a moment ago":  {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
-		"marked by a clock that is ahead":            {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
-		"the mark is no time, and was listed":        {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"a Pod on a node that may be here":           {unused(usedOn("renamed")), lifecycle.None},
-		"marked, a Pod on a node that may be here":   {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"a mark that is no time":                     {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"marked as releasing":                        {unused(releasing), lifecycle.SetDeleteUnused},
-		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
-		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
-		"put to Delete, and an admin retains it":     {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
-		"the same, and it is held again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
-		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
-		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
-		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), lifecycle.DeleteUnused},
-		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"released with its cluster, which is back":   {unused(withoutFinalizer), lifecycle.None},
-		"the same, while it is released":             {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
-		"the same, both are gone":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the same, a Pod comes in time":              {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
-		"the same, and abandoned":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"the same, its claim is gone":                {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
-		"gone, and not by us":                        {unused(noLeaf, leafClaimGone), lifecycle.None},
-		"no consumer was ever recorded":              {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
-		"the member retains":                         {unused(gave("Retain")), lifecycle.None},
-		"the host PV retains":                        {unused(hostPolicy(retains)), lifecycle.None},
-		"an admin chose Retain within the grace":     {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"not the PV that was mirrored":               {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
-		"its claim is gone":                          {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
-		"its claim is gone while it is released":     {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
-		"abandoned":                                  {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
-		"it goes with its claim only":                {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
+		"no Pod anymore":                                 {unused(), lifecycle.MarkUnused},
+		"a Pod here":                                     {unused(usedOn(here.NodeName)), lifecycle.None},
+		"a Pod without a node":                           {unused(usedOn("")), lifecycle.None},
+		"marked, within the grace":                       {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
+		"marked, a Pod here":                             {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked, a Pod without a node":                   {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
+		"the grace period is over":                       {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
+		"marked long ago, by another leader's clock":     {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
+		"marked long ago, listed here a moment ago":      {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
+		"marked by a clock that is ahead":                {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
+		"the mark does not parse, Pods were listed":      {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a Pod on a node that may be here":               {unused(usedOn("renamed")), lifecycle.None},
+		"marked, a Pod on a node that may be here":       {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
+		"a mark that is no time, a Pod here":             {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"a mark that is no time":                         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"marked as releasing":                            {unused(releasing), lifecycle.SetDeleteUnused},
+		"releasing, and a Pod was bound before":          {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"releasing, of another disk":                     {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"put to Delete":                                  {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"put to Delete, and an admin retains it":         {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"the same, and it is retained again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
+		"put to Delete, and a Pod comes":                 {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"the leaf claim is being deleted":                {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is gone":                         {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
+		"the leaf PV is gone, the claim is not":          {unused(releasing, noLeaf), lifecycle.DeleteUnused},
+		"both are gone":                                  {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"released with its cluster, which is back":       {unused(withoutFinalizer), lifecycle.None},
+		"the same, while it is released":                 {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"the same, both are gone":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the same, a Pod comes in time":                  {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the same, and abandoned":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"the same, its claim is gone":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"gone, and not by us":                            {unused(noLeaf, leafClaimGone), lifecycle.None},
+		"no consumer was ever recorded":                  {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
+		"the member retains":                             {unused(gave("Retain")), lifecycle.None},
+		"the host PV retains":                            {unused(hostPolicy(retains)), lifecycle.None},
+		"an admin chose Retain within the grace":         {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
+		"not the PV that was mirrored":                   {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
+		"its claim is gone":                              {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
+		"its claim is gone while it is released":         {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		"abandoned":                                      {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"a promise that is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -145,7 +145,7 @@ func TestDecideUnused(t *testing.T) {
 	}
 }
 
-// A disk that no Pod uses, and that somebody retains, is kept, and one event reports that.
+// A retained disk that no Pod uses is kept, and one event reports that.
 func TestKept(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
 		"the member retains":                     unused(gave("Retain")),
@@ -181,7 +181,7 @@ func TestLooksAgain(t *testing.T) {
 		"a Pod here, and one without node": {unused(usedOn(here.NodeName), usedOn("")), 0},
 		"a Pod without a node":             {unused(usedOn("")), lookAgain},
 		"a Pod on a node that may be here": {unused(usedOn("renamed")), lookAgain},
-		"a volume that is no promise":      {seen(phase(corev1.VolumeBound)), 0},
+		"a volume that is not a promise":   {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
@@ -272,21 +272,21 @@ func TestReleaseProves(t *testing.T) {
 		fails     error
 		requeued  bool
 	}{
-		"no Pod":                                   {written: true},
-		"a Pod that has ended":                     {pods: []corev1.Pod{finished}, written: true},
-		"a Pod of another claim":                   {pods: []corev1.Pod{other}, written: true},
-		"a Pod in another member":                  {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
-		"a Pod on another node of this cluster":    {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
-		"a Pod on a node that names no cluster":    {pods: []corev1.Pod{pod("user", "worker-1")}, requeued: true},
-		"a Pod on a node that is gone, or renamed": {pods: []corev1.Pod{pod("user", "gone")}, requeued: true},
-		"a Pod here":                               {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
-		"a Pod without a node":                     {pods: []corev1.Pod{pod("user", "")}, requeued: true},
-		"a DaemonSet's: no leaf":                   {pods: []corev1.Pod{daemon}, written: true},
-		"adopted by a DaemonSet":                   {pods: []corev1.Pod{adopted}, requeued: true},
-		"the list fails":                           {listErr: errList, fails: errList},
-		"the promise has changed":                  {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
-		"the promise is gone":                      {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
-		"nothing may be destroyed":                 {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
+		"no Pod":                                      {written: true},
+		"a Pod that has ended":                        {pods: []corev1.Pod{finished}, written: true},
+		"a Pod of another claim":                      {pods: []corev1.Pod{other}, written: true},
+		"a Pod in another member":                     {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
+		"a Pod on another node of this cluster":       {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
+		"a Pod on a node that names no cluster":       {pods: []corev1.Pod{pod("user", "worker-1")}, requeued: true},
+		"a Pod on a node that was deleted or renamed": {pods: []corev1.Pod{pod("user", "gone")}, requeued: true},
+		"a Pod here":                                  {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
+		"a Pod without a node":                        {pods: []corev1.Pod{pod("user", "")}, requeued: true},
+		"a DaemonSet's: no leaf":                      {pods: []corev1.Pod{daemon}, written: true},
+		"adopted by a DaemonSet":                      {pods: []corev1.Pod{adopted}, requeued: true},
+		"the list fails":                              {listErr: errList, fails: errList},
+		"the promise has changed":                     {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
+		"the promise is gone":                         {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
+		"destruction is suspended":                    {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(releasing)
@@ -334,7 +334,7 @@ func (p *patched) Patch(_ context.Context, object client.Object, _ client.Patch,
 }
 
 // The grace period is this process's own. Another leader's mark starts it again, whatever that
-// leader's clock said, and a Pod ends it.
+// leader's clock showed, and a Pod ends it.
 func TestGraceOfThisProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now.Time)
 	s := unused(markedFor(24 * time.Hour))
@@ -403,7 +403,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Once the leaf PV has policy Delete there is no way back, whatever the cache shows. The
+// Once the leaf PV has policy Delete, the release cannot be undone, whatever the cache shows. The
 // promise keeps its marks, and no Pod is pushed.
 func TestNoWayBack(t *testing.T) {
 	down := errors.New("connection refused")
@@ -451,15 +451,15 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 		change func(host, leaf *reads)
 		want   error
 	}{
-		"all as seen":                 {change: func(*reads, *reads) {}, want: errWrite},
-		"the promise has changed":     {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
-		"the promise was re-created":  {change: func(host, _ *reads) { host.volume.UID = "newer" }},
-		"the promise is gone":         {change: func(host, _ *reads) { host.volume = nil }},
-		"the host does not answer":    {change: func(host, _ *reads) { host.err = down }, want: down},
-		"the leaf PV is held again":   {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
-		"the leaf PV is another":      {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not answer":  {change: func(_, leaf *reads) { leaf.err = down }, want: down},
-		"the leaf PV has gone before": {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
+		"all as seen":                   {change: func(*reads, *reads) {}, want: errWrite},
+		"the promise has changed":       {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
+		"the promise was re-created":    {change: func(host, _ *reads) { host.volume.UID = "newer" }},
+		"the promise is gone":           {change: func(host, _ *reads) { host.volume = nil }},
+		"the host does not answer":      {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the leaf PV is retained again": {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
+		"the leaf PV is another":        {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
+		"the member does not answer":    {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+		"the leaf PV has gone before":   {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(releasing, leafPolicy(deletes), usedOn(here.NodeName))

@@ -61,7 +61,7 @@ func TestLeadership(t *testing.T) {
 		"elected":                    {[]func(*testing.T, election){create}, true},
 		"renewed":                    {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, nil), step(RenewDeadline)}, true},
 		"frozen beyond its deadline": {[]func(*testing.T, election){create, step(RenewDeadline + 1)}, false},
-		"the renewal was refused":    {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, conflict), step(1)}, false},
+		"the renewal was rejected":   {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, conflict), step(1)}, false},
 		"given back":                 {[]func(*testing.T, election){create, write(resourcelock.LeaderElectionRecord{}, nil)}, false},
 		"renewed after it was thought to be lost": {[]func(*testing.T, election){create, step(time.Hour), write(mine, nil)}, true},
 	} {
@@ -145,14 +145,14 @@ func TestWentBack(t *testing.T) {
 		written, read resourcelock.LeaderElectionRecord
 		want          bool
 	}{
-		"no write":                        {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
-		"as it was left":                  {written, kept, false},
-		"a later renewal, its reply lost": {written, record("me", time.Second, 3), false},
-		"an earlier renewal (I2)":         {written, record("me", -time.Second, 3), true},
-		"an earlier leader (I2)":          {written, record("other", -time.Hour, 2), true},
-		"another leader took over":        {written, record("other", time.Minute, 4), false},
-		"deleted, and created again":      {written, record("other", time.Minute, 0), false},
-		"its clock is behind":             {written, record("other", -time.Minute, 4), false},
+		"no write":                           {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
+		"the Lease is unchanged":             {written, kept, false},
+		"a later renewal without a response": {written, record("me", time.Second, 3), false},
+		"an earlier renewal (I2)":            {written, record("me", -time.Second, 3), true},
+		"an earlier leader (I2)":             {written, record("other", -time.Hour, 2), true},
+		"another leader took over":           {written, record("other", time.Minute, 4), false},
+		"deleted, and created again":         {written, record("other", time.Minute, 0), false},
+		"its clock is slow":                  {written, record("other", -time.Minute, 4), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wentBack(tc.written, tc.read); got != tc.want {

@@ -25,7 +25,7 @@ var refusedRanges = []struct {
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
 	{netip.MustParsePrefix("2001::/32"), translated},
-	// Site-local addresses, which fd00::/8 replaced, and addresses that no host has.
+	// Site-local addresses, which fd00::/8 replaced, and addresses that no host uses.
 	{netip.MustParsePrefix("fec0::/10"), "a site-local address, which is no longer in use"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},

@@ -42,17 +42,17 @@ func TestRefusedAddress(t *testing.T) {
 				t.Errorf("refused for %q, want %q", why, says)
 			}
 			if allowed := refusedAddress(netip.MustParseAddr(address), true); (says == "loopback") != (why != "" && allowed == "") {
-				t.Errorf("with loopback allowed it is refused for %q", allowed)
+				t.Errorf("the address is refused for %q although loopback is allowed", allowed)
 			}
 		})
 	}
 	if refusedAddress(netip.Addr{}, true) == "" {
-		t.Error("nothing is an address")
+		t.Error("an empty address is allowed")
 	}
 }
 
-// Behind a proxy of the manager's environment, the dialer connects to the proxy. The server's
-// address is checked nevertheless.
+// If the manager's environment configures a proxy, the dialer connects to the proxy. It still
+// checks the server's address.
 func TestAddressesBehindAProxy(t *testing.T) {
 	proxies := func(r *http.Request) (*url.URL, error) {
 		if r.URL.Hostname() == "10.1.2.3" {
@@ -62,7 +62,7 @@ func TestAddressesBehindAProxy(t *testing.T) {
 	}
 	_, err := WayTo("https://169.254.169.254:6443", false, proxies)
 	if p := (*Problem)(nil); !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	for server, proxied := range map[string]bool{"https://member.example.com": true, "https://203.0.113.7:6443": true, "https://10.1.2.3:6443": false} {
 		got, err := WayTo(server, false, proxies)

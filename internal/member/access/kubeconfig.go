@@ -38,9 +38,9 @@ func Problemf(reason, format string, args ...any) *Problem {
 
 // ParseKubeconfig builds a client configuration from the allowed fields of a kubeconfig: the
 // server, CA data, client certificate and key data, token, and TLS server name of the current
-// context. It rejects, by name, every field that could make this process run a program, read a
-// file or impersonate somebody, and insecure-skip-tls-verify unless allowInsecure is set.
-// Errors are Problems.
+// context. It rejects, by name, every field that could make this process run a program, read a file
+// or impersonate a user, and insecure-skip-tls-verify unless allowInsecure is set. Errors are
+// Problems.
 func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	config, err := load(raw)
 	if err != nil {

@@ -33,7 +33,7 @@ func confine() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))) //nolint:gosec // how the kernel is told
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))) //nolint:gosec // the system call that installs the filter
 	if errno != 0 {
 		return errno
 	}
@@ -103,5 +103,5 @@ func parseAll(t *testing.T) {
 	if _, err := ParseKubeconfig([]byte(seeds[0]), false); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d were accepted", accepted)
+	t.Logf("%d kubeconfigs were accepted", accepted)
 }

@@ -69,50 +69,50 @@ func TestParseKubeconfig(t *testing.T) {
 			Host: "https://member.example.com:6443", BearerToken: "abc"}},
 		"a client certificate": {kubeconfig: kubeconfig(server+ca, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(key)), want: &rest.Config{
 			Host: "https://member.example.com:6443", TLSClientConfig: rest.TLSClientConfig{CAData: certificate, CertData: certificate, KeyData: key}}},
-		"a server name, a path": {kubeconfig: kubeconfig("server: https://10.0.0.1/k8s/c-1\ntls-server-name: member", token), want: &rest.Config{
+		"a TLS server name and a server with a path": {kubeconfig: kubeconfig("server: https://10.0.0.1/k8s/c-1\ntls-server-name: member", token), want: &rest.Config{
 			Host: "https://10.0.0.1/k8s/c-1", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{ServerName: "member"}}},
-		"insecure, and the flag allows it": {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), insecure: true, want: &rest.Config{
+		"insecure, allowed by the flag": {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), insecure: true, want: &rest.Config{
 			Host: "https://member.example.com:6443", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}},
-		"ignores what another context uses": {
+		"a forbidden field of another context's user": {
 			kubeconfig: kubeconfig(server, token) + "- name: other\n  user: {exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}\n",
 			want:       &rest.Config{Host: "https://member.example.com:6443", BearerToken: "abc"}},
 
-		"exec":                        {kubeconfig: kubeconfig(server, "exec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"uses exec,"}},
-		"exec beside a token":         {kubeconfig: kubeconfig(server, token+"\nexec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"exec"}},
-		"an auth provider":            {kubeconfig: kubeconfig(server, "auth-provider: {name: gcp}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"auth-provider"}},
-		"a token file":                {kubeconfig: kubeconfig(server, "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"tokenFile"}},
-		"a client certificate's file": {kubeconfig: kubeconfig(server, token+"\nclient-certificate: /etc/passwd"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"client-certificate,"}},
-		"a client key's file":         {kubeconfig: kubeconfig(server, token+"\nclient-key: /etc/passwd"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"client-key,"}},
-		"a user name":                 {kubeconfig: kubeconfig(server, "username: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
-		"a password":                  {kubeconfig: kubeconfig(server, "password: secret"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
-		"impersonation":               {kubeconfig: kubeconfig(server, token+"\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
-		"impersonation of a UID":      {kubeconfig: kubeconfig(server, token+"\nas-uid: x"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
-		"impersonation of groups":     {kubeconfig: kubeconfig(server, token+"\nas-groups: [system:masters]"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
-		"impersonation with extras":   {kubeconfig: kubeconfig(server, token+"\nas-user-extra: {a: [b]}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
-		"a CA's file":                 {kubeconfig: kubeconfig(server+"\ncertificate-authority: /etc/passwd", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"certificate-authority,"}},
-		"a proxy":                     {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"proxy-url"}},
-		"insecure":                    {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"insecure-skip-tls-verify"}},
-		"all that is refused is named at once": {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", "tokenFile: /x\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused,
+		"exec":                      {kubeconfig: kubeconfig(server, "exec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"uses exec,"}},
+		"exec and a token":          {kubeconfig: kubeconfig(server, token+"\nexec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"exec"}},
+		"an auth provider":          {kubeconfig: kubeconfig(server, "auth-provider: {name: gcp}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"auth-provider"}},
+		"a token file":              {kubeconfig: kubeconfig(server, "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"tokenFile"}},
+		"a client certificate file": {kubeconfig: kubeconfig(server, token+"\nclient-certificate: /etc/passwd"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"client-certificate,"}},
+		"a client key file":         {kubeconfig: kubeconfig(server, token+"\nclient-key: /etc/passwd"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"client-key,"}},
+		"a user name":               {kubeconfig: kubeconfig(server, "username: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
+		"a password":                {kubeconfig: kubeconfig(server, "password: secret"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
+		"impersonation":             {kubeconfig: kubeconfig(server, token+"\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
+		"impersonation of a UID":    {kubeconfig: kubeconfig(server, token+"\nas-uid: x"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
+		"impersonation of groups":   {kubeconfig: kubeconfig(server, token+"\nas-groups: [system:masters]"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
+		"impersonation with extras": {kubeconfig: kubeconfig(server, token+"\nas-user-extra: {a: [b]}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
+		"a CA file":                 {kubeconfig: kubeconfig(server+"\ncertificate-authority: /etc/passwd", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"certificate-authority,"}},
+		"a proxy":                   {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"proxy-url"}},
+		"insecure":                  {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"insecure-skip-tls-verify"}},
+		"several forbidden fields: the message names all": {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", "tokenFile: /x\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused,
 			says: []string{"impersonation", "proxy-url", "tokenFile"}},
 
-		"nothing":                      {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
-		"no YAML":                      {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
-		"another kind":                 {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a context that is not there":  {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
-		"a cluster that is not there":  {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
-		"a user that is not there":     {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no user "u"`}},
-		"no server":                    {kubeconfig: kubeconfig("tls-server-name: x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"server"}},
-		"a plain http server":          {kubeconfig: kubeconfig("server: http://member.example.com", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"http://member.example.com"}},
-		"a server without scheme":      {kubeconfig: kubeconfig("server: member.example.com:6443", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server on a unix socket":    {kubeconfig: kubeconfig("server: unix:///var/run/docker.sock", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server with a query":        {kubeconfig: kubeconfig("server: https://member.example.com?a=b", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server with a bad port":     {kubeconfig: kubeconfig("server: https://member.example.com:x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"(unreadable)"}},
-		"a CA that is none":            {kubeconfig: kubeconfig(server+"\ncertificate-authority-data: "+b64([]byte("x")), token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"certificate-authority-data"}},
-		"a CA, and insecure":           {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"exclude each other"}},
-		"no credentials":               {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
-		"a certificate without a key":  {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
-		"a key of another certificate": {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
-		"a token with a line break":    {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
+		"nothing":                           {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
+		"no YAML":                           {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
+		"another kind":                      {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a missing context":                 {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
+		"a missing cluster":                 {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
+		"a missing user":                    {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no user "u"`}},
+		"no server":                         {kubeconfig: kubeconfig("tls-server-name: x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"server"}},
+		"a plain http server":               {kubeconfig: kubeconfig("server: http://member.example.com", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"http://member.example.com"}},
+		"a server without scheme":           {kubeconfig: kubeconfig("server: member.example.com:6443", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server on a unix socket":         {kubeconfig: kubeconfig("server: unix:///var/run/docker.sock", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server with a query":             {kubeconfig: kubeconfig("server: https://member.example.com?a=b", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server with a bad port":          {kubeconfig: kubeconfig("server: https://member.example.com:x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"(unreadable)"}},
+		"an invalid CA":                     {kubeconfig: kubeconfig(server+"\ncertificate-authority-data: "+b64([]byte("x")), token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"certificate-authority-data"}},
+		"a CA and insecure-skip-tls-verify": {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"exclude each other"}},
+		"no credentials":                    {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
+		"a certificate without a key":       {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
+		"a key of another certificate":      {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
+		"a token with a line break":         {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseKubeconfig([]byte(tc.kubeconfig), tc.insecure)
@@ -133,7 +133,7 @@ func TestParseKubeconfig(t *testing.T) {
 			}
 			for _, word := range tc.says {
 				if !strings.Contains(p.Message, word) {
-					t.Errorf("message %q does not say %q", p.Message, word)
+					t.Errorf("message %q does not contain %q", p.Message, word)
 				}
 			}
 		})
@@ -177,8 +177,8 @@ func FuzzParseKubeconfig(f *testing.F) {
 			}
 			return
 		}
-		// An accepted configuration runs no program, reads no file, impersonates nobody and verifies
-		// the server.
+		// An accepted configuration runs no program, reads no file, impersonates no user and
+		// verifies the server.
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" ||
 			config.CAFile != "" || config.Insecure || config.Proxy != nil || config.Username != "" || config.Impersonate.UserName != "" {
 			t.Errorf("accepted: %+v", config)
@@ -187,7 +187,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 			t.Errorf("accepted host %q", config.Host)
 		}
 		if _, err := rest.TLSConfigFor(config); err != nil {
-			t.Errorf("accepted, and of no use: %v", err)
+			t.Errorf("the config was accepted, but no client can use it: %v", err)
 		}
 	})
 }

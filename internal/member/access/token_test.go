@@ -15,16 +15,16 @@ func TestParseToken(t *testing.T) {
 		raw  string
 		want access.Token
 	}{
-		"a service account's":              {membertest.JWT(`{` + account + `,"iat":100,"exp":700}`), access.Token{Issuer: "https://member", Namespace: "xylem-system", Account: "xylem", Issued: time.Unix(100, 0), Expires: time.Unix(700, 0)}},
-		"one without an end":               {membertest.JWT(`{` + account + `,"iat":100}`), access.Token{}},
-		"one that ended before it began":   {membertest.JWT(`{` + account + `,"iat":700,"exp":100}`), access.Token{}},
-		"one that outlives calendars (I8)": {membertest.JWT(`{` + account + `,"iat":100,"exp":9223372036854775807}`), access.Token{}},
-		"a user's":                         {membertest.JWT(`{"sub":"admin","iat":100,"exp":700}`), access.Token{}},
-		"no name":                          {membertest.JWT(`{"sub":"system:serviceaccount:xylem-system:","iat":100,"exp":700}`), access.Token{}},
-		"no JSON":                          {membertest.JWT(`{`), access.Token{}},
-		"no base64":                        {"a.%.c", access.Token{}},
-		"a bare token":                     {"abcdef", access.Token{}},
-		"nothing":                          {"", access.Token{}},
+		"a service account token":                          {membertest.JWT(`{` + account + `,"iat":100,"exp":700}`), access.Token{Issuer: "https://member", Namespace: "xylem-system", Account: "xylem", Issued: time.Unix(100, 0), Expires: time.Unix(700, 0)}},
+		"a token without an expiry":                        {membertest.JWT(`{` + account + `,"iat":100}`), access.Token{}},
+		"a token that expires before it was issued":        {membertest.JWT(`{` + account + `,"iat":700,"exp":100}`), access.Token{}},
+		"an expiry that metav1.Time cannot represent (I8)": {membertest.JWT(`{` + account + `,"iat":100,"exp":9223372036854775807}`), access.Token{}},
+		"a user's":               {membertest.JWT(`{"sub":"admin","iat":100,"exp":700}`), access.Token{}},
+		"no name":                {membertest.JWT(`{"sub":"system:serviceaccount:xylem-system:","iat":100,"exp":700}`), access.Token{}},
+		"no JSON":                {membertest.JWT(`{`), access.Token{}},
+		"no base64":              {"a.%.c", access.Token{}},
+		"a token without claims": {"abcdef", access.Token{}},
+		"nothing":                {"", access.Token{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := access.ParseToken(tc.raw)
@@ -45,9 +45,9 @@ func TestWithToken(t *testing.T) {
 		t.Errorf("token is %q", got)
 	}
 	if strings.ReplaceAll(string(was), "old", "new") != string(now) {
-		t.Errorf("more than the token has changed:\n%s\n%s", was, now)
+		t.Errorf("fields other than the token changed:\n%s\n%s", was, now)
 	}
 	if _, err := access.WithToken([]byte("{"), "new"); err == nil {
-		t.Error("nothing was said of a kubeconfig that does not parse")
+		t.Error("no error for a kubeconfig that does not parse")
 	}
 }

@@ -43,7 +43,7 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 	return tunnel, tunnel.SetDeadline(time.Time{})
 }
 
-// addressOf returns host and port of a proxy. The port defaults to that of its scheme.
+// addressOf returns host and port of a proxy. The port defaults to its scheme's port.
 func addressOf(via *url.URL) string {
 	port := via.Port()
 	if port == "" {
@@ -78,7 +78,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 		return nil, err
 	}
 	// The buffer cannot contain more than the response, because the client sends first.
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // the answer to CONNECT has none
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // a response to CONNECT has no body
 	if err != nil {
 		return nil, err
 	}

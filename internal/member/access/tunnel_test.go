@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// connectProxy starts a proxy that responds to CONNECT and passes on the data that follows.
+// connectProxy starts a proxy that responds to CONNECT and forwards the data that follows.
 func connectProxy(t *testing.T, answer string) (*url.URL, <-chan *http.Request) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func TestThrough(t *testing.T) {
 	}{
 		"it connects": {"HTTP/1.1 200 Connection established\r\n\r\n", true},
 		"it refuses":  {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false},
-		"it is none":  {"SSH-2.0\r\n", false},
+		"not a proxy": {"SSH-2.0\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			via, asked := connectProxy(t, tc.answer)
@@ -56,14 +56,14 @@ func TestThrough(t *testing.T) {
 			defer cancel()
 			conn, err := w.Through(ctx, "tcp", "member.example:6443")
 			if request := <-asked; request.Method != http.MethodConnect || request.Host != "member.example:6443" || request.Header.Get("Proxy-Authorization") == "" {
-				t.Errorf("the proxy was asked %s %s, %v", request.Method, request.Host, request.Header)
+				t.Errorf("the proxy received %s %s, %v", request.Method, request.Host, request.Header)
 			}
 			if (err == nil) != tc.works {
 				t.Fatalf("error: %v", err)
 			}
 			if err != nil {
 				if strings.Contains(err.Error(), "secret") {
-					t.Errorf("the error has the proxy's password: %v", err)
+					t.Errorf("the error contains the proxy's password: %v", err)
 				}
 				return
 			}

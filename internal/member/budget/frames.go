@@ -108,7 +108,7 @@ func (f *frames) next() ([]byte, error) {
 	const header = 4
 	var head [header]byte
 	if _, err := io.ReadFull(f.reading, head[:]); err != nil {
-		return nil, err //nolint:wrapcheck // io.EOF has to stay itself
+		return nil, err //nolint:wrapcheck // callers compare with io.EOF, so do not wrap it
 	}
 	length := int64(binary.BigEndian.Uint32(head[:]))
 	if length > FrameLimit {

@@ -8,21 +8,21 @@
 // Lease has not changed for its whole duration by our own clock. A holder that keeps renewing
 // it is a clone (HostCloned).
 //
-// Each leadership takes a new epoch. It writes the intent to the host's record, then the Lease
-// in the member, then the fact to the record, so that a crash in between is no disagreement.
-// Epochs that disagree mean that one of the clusters was restored. The manager then takes the
-// fence but keeps the epochs, because they are the evidence, and MayDestroy fails until the
-// registration is annotated with the token that its condition names.
+// Each leadership takes a new epoch. It writes the intent to the host's record, then the Lease in
+// the member, then the fact to the record, so that a crash between these writes causes no
+// disagreement. Epochs that disagree mean that one of the clusters was restored. The manager then
+// takes the fence but keeps the epochs, because they are the evidence, and MayDestroy fails until
+// the registration is annotated with the token that its condition names.
 //
-// A leadership may last for months, and last night's backup has its epoch. So the epoch also
-// grows within a leadership, every --fence-epoch-interval (5 min): a cluster that is restored
-// from an older state disagrees. If a member goes back by less, the manager that has renewed
-// the Lease since then detects it with its next probe. It raises the epoch in the host's
-// record, so that the next manager detects it too. Until then, a step that uses the presence or
-// absence of member objects as evidence also reads the Lease (proof.MemberCurrent), after the
-// reads that it depends on. Such steps withdraw or delete a leaf claim that was never mirrored,
-// or release a host PV whose leaf is gone. If no manager runs during a restore from a state
-// younger than the interval, nothing can detect it.
+// A leadership may last for months, and last night's backup has the same epoch. So the manager also
+// raises the epoch within a leadership, every --fence-epoch-interval (5 min). The epochs then
+// disagree if a cluster is restored from an older state. If a member is restored from a more recent
+// state, the manager that has renewed the Lease since then detects it with its next probe. It
+// raises the epoch in the host's record, so that the next manager detects it too. Until then, a
+// step that uses the presence or absence of member objects as evidence also reads the Lease
+// (proof.MemberCurrent), after the reads that it depends on. Such steps withdraw or delete a leaf
+// claim that was never mirrored, or release a host PV whose leaf is gone. If no manager runs during
+// a restore from a state younger than the interval, nothing can detect it.
 //
 // A registration holds the fence: the holder identity names the process and the registration's
 // UID. The host's record (annotation xylem.io/registration) names the registration that owns

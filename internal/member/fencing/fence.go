@@ -60,7 +60,7 @@ type Fence struct {
 	// watched is the other holder's Lease when it was first read in its current state.
 	watched   *coordinationv1.Lease
 	watchedAt time.Time
-	// seenAlive: the other holder has renewed the Lease while we watched it.
+	// seenAlive: the other holder renewed the Lease while this process watched it.
 	seenAlive bool
 }
 
@@ -75,9 +75,9 @@ type Options struct {
 	Namespace string
 	// HostID and ClusterID are the identities of the host and of the member.
 	HostID, ClusterID string
-	// Identity of this process and registration, which no other has.
+	// Identity is unique to this process and registration.
 	Identity string
-	// Duration is how long the fence outlives its holder.
+	// Duration is how long the Lease remains valid after its last renewal.
 	Duration time.Duration
 	// MemberNow returns the time by the member's clock. It defaults to Clock.
 	MemberNow func() time.Time
@@ -116,7 +116,8 @@ func (f *Fence) Held() error {
 	return f.Lasting()
 }
 
-// Lasting returns nil while the Lease was renewed recently enough that nobody else can hold it.
+// Lasting returns nil while the Lease was renewed recently enough that no other manager can hold
+// it.
 func (f *Fence) Lasting() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -181,8 +182,8 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	return f.take(ctx, lease, record, confirmed)
 }
 
-// yield returns why the fence must not take a Lease that somebody else holds. It returns nil
-// once the Lease has not changed for its whole duration, by our own clock.
+// yield returns why the fence must not take a Lease that another manager holds. It returns nil once
+// the Lease has not changed for its whole duration, by this process's clock.
 func (f *Fence) yield(lease *coordinationv1.Lease) error {
 	holder := ""
 	if lease != nil {

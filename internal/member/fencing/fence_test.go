@@ -44,17 +44,17 @@ func TestYield(t *testing.T) {
 	negative.Spec.LeaseDurationSeconds = ptr.To[int32](-60)
 
 	for name, looks := range map[string][]look{
-		"no lease":                     {{0, nil, free}},
-		"not held":                     {{0, leaseOf("", "1"), free}},
-		"held by ourselves":            {{0, leaseOf("me", "1"), free}},
-		"held, and standing still":     {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "1"), waiting}, {1, leaseOf("other", "1"), free}},
-		"renewed while we watch":       {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "2"), cloned}, {1, leaseOf("other", "2"), free}},
-		"renewed again and again":      {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "3"), cloned}},
-		"another holder in its place":  {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("third", "2"), waiting}, {lasts, leaseOf("third", "2"), free}},
-		"given back while we watch":    {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}},
-		"given back, taken by another": {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}, {time.Second, leaseOf("other", "3"), waiting}},
-		"it lasts longer than ours":    {{0, long, waiting}, {59 * time.Second, long, waiting}, {time.Second, long, free}},
-		"a negative duration":          {{0, negative, waiting}, {lasts, negative, free}},
+		"no lease":                                   {{0, nil, free}},
+		"not held":                                   {{0, leaseOf("", "1"), free}},
+		"held by this process":                       {{0, leaseOf("me", "1"), free}},
+		"held by another process, not renewed":       {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "1"), waiting}, {1, leaseOf("other", "1"), free}},
+		"renewed during the wait":                    {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "2"), cloned}, {1, leaseOf("other", "2"), free}},
+		"renewed repeatedly":                         {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "3"), cloned}},
+		"acquired by another holder during the wait": {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("third", "2"), waiting}, {lasts, leaseOf("third", "2"), free}},
+		"released during the wait":                   {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}},
+		"released, then acquired by another holder":  {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}, {time.Second, leaseOf("other", "3"), waiting}},
+		"a longer duration than this fence's":        {{0, long, waiting}, {59 * time.Second, long, waiting}, {time.Second, long, free}},
+		"a negative duration":                        {{0, negative, waiting}, {lasts, negative, free}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := clocktesting.NewFakePassiveClock(time.Now())
@@ -65,12 +65,12 @@ func TestYield(t *testing.T) {
 				if err := f.yield(l.lease); err != nil {
 					p := &access.Problem{}
 					if !errors.As(err, &p) {
-						t.Fatalf("look %d: error %v is no Problem", i, err)
+						t.Fatalf("read %d: error %v is not a Problem", i, err)
 					}
 					got = p.Reason
 				}
 				if got != l.want {
-					t.Errorf("look %d: %q, want %q", i, got, l.want)
+					t.Errorf("read %d: %q, want %q", i, got, l.want)
 				}
 			}
 		})
@@ -83,22 +83,22 @@ func TestDisagreement(t *testing.T) {
 		confirmed         string
 		want              string
 	}{
-		"the first time":                                {want: ""},
-		"the first time, after a crash":                 {next: 1, want: ""},
-		"they agree":                                    {there: 3, here: 3, want: ""},
-		"they agree, an intent was left (I6)":           {there: 3, here: 3, next: 4, want: ""},
-		"the intent was carried out (I6)":               {there: 4, here: 3, next: 4, want: ""},
-		"the host was restored (I2)":                    {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
-		"the host was restored to an intent (I2)":       {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
-		"the host has no record (I2)":                   {there: 5, want: v1alpha1.ReasonHostRestored},
-		"the member was restored (I2)":                  {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
-		"the member was restored, the host writes (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
-		"the member has no Lease (I2)":                  {here: 5, want: v1alpha1.ReasonMemberRestored},
-		"the member has no Lease, the host writes":      {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
-		"confirmed":                                {there: 3, here: 5, confirmed: "host-5-member-3", want: ""},
-		"another restore was confirmed (I2)":       {there: 3, here: 6, confirmed: "host-5-member-3", want: v1alpha1.ReasonMemberRestored},
-		"the other way round was confirmed (I2)":   {there: 5, here: 3, confirmed: "host-5-member-3", want: v1alpha1.ReasonHostRestored},
-		"a hostile member counts as far as it can": {there: math.MaxInt64, here: 3, want: v1alpha1.ReasonHostRestored},
+		"the first leadership":                                 {want: ""},
+		"the first leadership, after a crash":                  {next: 1, want: ""},
+		"they agree":                                           {there: 3, here: 3, want: ""},
+		"equal epochs, an intent remains (I6)":                 {there: 3, here: 3, next: 4, want: ""},
+		"the member has the intended epoch (I6)":               {there: 4, here: 3, next: 4, want: ""},
+		"the host was restored (I2)":                           {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
+		"the host was restored to a state with an intent (I2)": {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
+		"the host has no record (I2)":                          {there: 5, want: v1alpha1.ReasonHostRestored},
+		"the member was restored (I2)":                         {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member was restored, the host has an intent (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease (I2)":                         {here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease, the host has an intent":      {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"confirmed": {there: 3, here: 5, confirmed: "host-5-member-3", want: ""},
+		"the confirmation of another restore (I2)":         {there: 3, here: 6, confirmed: "host-5-member-3", want: v1alpha1.ReasonMemberRestored},
+		"the confirmation of the opposite restore (I2)":    {there: 5, here: 3, confirmed: "host-5-member-3", want: v1alpha1.ReasonHostRestored},
+		"a hostile member with the highest possible epoch": {there: math.MaxInt64, here: 3, want: v1alpha1.ReasonHostRestored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := disagreement(tc.there, tc.here, tc.next, tc.confirmed)
@@ -106,7 +106,7 @@ func TestDisagreement(t *testing.T) {
 			if p != nil {
 				got = p.Reason
 				if !strings.Contains(p.Message, v1alpha1.AnnotationConfirmRestore+"=host-") {
-					t.Errorf("message %q does not say how to confirm", p.Message)
+					t.Errorf("message %q does not explain how to confirm", p.Message)
 				}
 			}
 			if got != tc.want {
@@ -164,14 +164,14 @@ func TestHeld(t *testing.T) {
 		wall, monotonic time.Duration
 		never, want     bool
 	}{
-		"never taken":                        {never: true},
-		"just renewed":                       {want: true},
-		"at the deadline":                    {wall: deadline, monotonic: deadline, want: true},
-		"past the deadline":                  {wall: deadline + 1, monotonic: deadline + 1},
-		"the machine was suspended":          {wall: time.Hour, monotonic: time.Second},
-		"the process was frozen, clock back": {wall: -time.Hour, monotonic: time.Hour},
-		"the clock was set back":             {wall: -time.Hour, monotonic: time.Second, want: true},
-		"the clock was set a little forward": {wall: deadline, monotonic: time.Second, want: true},
+		"never taken":               {never: true},
+		"just renewed":              {want: true},
+		"at the deadline":           {wall: deadline, monotonic: deadline, want: true},
+		"past the deadline":         {wall: deadline + 1, monotonic: deadline + 1},
+		"the machine was suspended": {wall: time.Hour, monotonic: time.Second},
+		"the process was frozen and the clock was set back": {wall: -time.Hour, monotonic: time.Hour},
+		"the clock was set back":                            {wall: -time.Hour, monotonic: time.Second, want: true},
+		"the clock was set a little forward":                {wall: deadline, monotonic: time.Second, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -192,7 +192,7 @@ func TestHeld(t *testing.T) {
 			}
 			f.Drop()
 			if f.Held() == nil {
-				t.Error("held after it was dropped")
+				t.Error("the fence is held after Drop")
 			}
 		})
 	}

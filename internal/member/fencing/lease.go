@@ -46,7 +46,7 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	}
 	now := f.later(f.clock.Now())
 	lease.Spec.HolderIdentity = &f.identity
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration has 292 years at most: 2^33 s, and nobody's fence outlives 2^31
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration is at most 292 years (2^33 s); no fence lasts longer than 2^31 s
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = now, now
 	if was == nil {
 		return lease, to.Create(ctx, lease, fieldOwner)

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// Renew renews the fence, which also probes the member. If somebody else changed the Lease, the
+// Renew renews the fence, which also probes the member. If another client changed the Lease, the
 // fence is lost.
 func (f *Fence) Renew(ctx context.Context) error {
 	f.mu.RLock()
@@ -117,10 +117,10 @@ func (f *Fence) Advance(ctx context.Context) error {
 	return f.step(ctx, lease, record, max(there, here, next)+1, nil)
 }
 
-// reread reads the Lease after a conflict. Either this process still holds it (somebody edited
-// it, or the response to a write was lost), or the member was restored, or somebody else took
-// it. If this process holds it, the caller renews it, because observers depend on the time of
-// its last change.
+// reread reads the Lease after a conflict. Either this process still holds it (a user edited it, or
+// the response to a write was lost), or the member was restored, or another manager acquired it. If
+// this process holds it, the caller renews it, because observers depend on the time of its last
+// change.
 func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	switch {
 	case now == nil:
-		// Objects that the member lacks are no evidence until it has been identified again.
+		// Do not use missing objects as evidence until the member has been identified again.
 		f.Drop()
 		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem connects again to find out")
 	case f.wentBack(now):

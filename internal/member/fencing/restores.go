@@ -71,7 +71,7 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 		restores.Host = f.memberNow().UTC().Truncate(dateStep)
 	default:
 		// Round up, because the Date header has no fractions of a second. A time that is too late
-		// only keeps a volume.
+		// can only make Xylem keep a volume.
 		restores.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
 	}
 	f.mu.Lock()

@@ -48,13 +48,13 @@ func TestMemberCurrent(t *testing.T) {
 		lease lease
 		want  error
 	}{
-		"as it was renewed last":                    {lease{is: at(3, 0)}, nil},
-		"renewed meanwhile":                         {lease{is: at(3, time.Second)}, nil},
-		"advanced meanwhile":                        {lease{is: at(4, time.Second)}, nil},
-		"of a backup, within the epoch":             {lease{is: at(3, -time.Second)}, guarded.ErrFenced},
-		"of a backup, of an earlier epoch":          {lease{is: at(2, time.Hour)}, guarded.ErrFenced},
-		"of a backup from before it was registered": {lease{}, guarded.ErrFenced},
-		"the member does not answer":                {lease{is: at(3, 0), err: down}, down},
+		"the Lease as last renewed":             {lease{is: at(3, 0)}, nil},
+		"renewed meanwhile":                     {lease{is: at(3, time.Second)}, nil},
+		"advanced meanwhile":                    {lease{is: at(4, time.Second)}, nil},
+		"a backup of the same epoch":            {lease{is: at(3, -time.Second)}, guarded.ErrFenced},
+		"a backup of an earlier epoch":          {lease{is: at(2, time.Hour)}, guarded.ErrFenced},
+		"a backup from before the registration": {lease{}, guarded.ErrFenced},
+		"the member does not answer":            {lease{is: at(3, 0), err: down}, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Fence{member: tc.lease, known: at(3, 0)}

@@ -44,7 +44,7 @@ func (e *etcd) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 		e.revisions = e.revisions[1:]
 	}
 	if next == "" {
-		return errors.New("the host does not answer")
+		return errors.New("the host does not respond")
 	}
 	registrations, ok := list.(*v1alpha1.ClusterRegistrationList)
 	if !ok {
@@ -60,13 +60,13 @@ func TestHostRevision(t *testing.T) {
 		restored  bool
 		highest   uint64
 	}{
-		"it grows":                        {[]string{"7", "7", "9"}, false, 9},
-		"it went back (I2)":               {[]string{"7", "6"}, true, 7},
-		"it went back, and grows since":   {[]string{"7", "6", "12"}, true, 7},
-		"it went back while nobody could": {[]string{"7", "", "6"}, true, 7},
-		"the host was away":               {[]string{"7", "", "8"}, false, 8},
-		"more digits":                     {[]string{"9", "10"}, false, 10},
-		"not a number: unknown":           {[]string{"7", "x", "7"}, false, 7},
+		"it grows":                                              {[]string{"7", "7", "9"}, false, 9},
+		"the revision decreased (I2)":                           {[]string{"7", "6"}, true, 7},
+		"the revision decreased and grows again":                {[]string{"7", "6", "12"}, true, 7},
+		"the revision decreased while the host did not respond": {[]string{"7", "", "6"}, true, 7},
+		"the host did not respond for some time":                {[]string{"7", "", "8"}, false, 8},
+		"more digits":                                           {[]string{"9", "10"}, false, 10},
+		"a revision that is not a number":                       {[]string{"7", "x", "7"}, false, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hostrevision.New(&etcd{revisions: tc.revisions}, time.Second)
@@ -79,17 +79,17 @@ func TestHostRevision(t *testing.T) {
 				}
 			}
 			if err := h.Current(t.Context()); errors.Is(err, guarded.ErrSuspended) != tc.restored {
-				t.Errorf("a step that destroys: %v", err)
+				t.Errorf("the destructive step returned %v", err)
 			}
 			if got := h.Highest(); got != tc.highest {
-				t.Errorf("highest is %d, want %d", got, tc.highest)
+				t.Errorf("the highest revision is %d, want %d", got, tc.highest)
 			}
 		})
 	}
 	t.Run("another sign", func(t *testing.T) {
 		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
-		h.Note(errors.New("the lease went back"))
-		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "lease") {
+		h.Note(errors.New("the Lease's revision decreased"))
+		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "Lease") {
 			t.Errorf("start: %v", err)
 		}
 		f := New(Options{Duration: lasts, Revision: h})
@@ -97,7 +97,7 @@ func TestHostRevision(t *testing.T) {
 			t.Errorf("held: %v", err)
 		}
 	})
-	t.Run("what a cache has seen", func(t *testing.T) {
+	t.Run("the revision of a cached object", func(t *testing.T) {
 		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
 		seen := h.Seen(func(obj any) (any, error) { return obj, nil })
 		for _, version := range []string{"6", "9", "8", ""} {
@@ -106,14 +106,14 @@ func TestHostRevision(t *testing.T) {
 			}
 		}
 		if err := h.Check(t.Context()); !errors.Is(err, hostrevision.ErrRestored) {
-			t.Errorf("a host that is behind what a cache has: %v", err)
+			t.Errorf("Check with a host older than a cached object returned %v", err)
 		}
 	})
 	t.Run("none", func(t *testing.T) {
 		var h *hostrevision.Monitor
 		h.Note(errors.New("no"))
 		if h.Check(t.Context()) != nil || h.Restored() != nil || h.Highest() != 0 {
-			t.Error("it knows something")
+			t.Error("the Monitor has a revision without a request")
 		}
 	})
 }
@@ -137,14 +137,14 @@ func TestHostRevisionIsShared(t *testing.T) {
 	close(host.hold)
 	done.Wait()
 	if failures.Load() > 0 {
-		t.Errorf("%d of %d failed", failures.Load(), callers)
+		t.Errorf("%d of %d calls failed", failures.Load(), callers)
 	}
 	before := host.asked.Load()
 	if before > callers {
 		t.Errorf("%d requests for %d callers", before, callers)
 	}
 	if err := h.Check(t.Context()); err != nil || host.asked.Load() != before+1 {
-		t.Errorf("%v, after %d requests: what was asked before proves nothing later", err, host.asked.Load())
+		t.Errorf("got %v after %d requests; an earlier request must not prove a later step", err, host.asked.Load())
 	}
 }
 
@@ -174,10 +174,10 @@ func TestHostRevisionOfCaches(t *testing.T) {
 		return err
 	}
 	if err := send(); err != nil {
-		t.Errorf("a watch of a host that goes on: %v", err)
+		t.Errorf("a watch of a host that was not restored returned %v", err)
 	}
 	revision = 5
 	if err := send(); !errors.Is(err, hostrevision.ErrRestored) {
-		t.Errorf("a watch of a restored host is handed to the cache: %v", err)
+		t.Errorf("the cache received the watch of a restored host: %v", err)
 	}
 }

@@ -15,9 +15,9 @@ func TestWithLine(t *testing.T) {
 	for name, tc := range map[string]struct{ lines, what, want string }{
 		"the first":                     {"", "volume one", one},
 		"another":                       {one, "volume two", one + "\n2026-11-20T11:00:00Z volume two"},
-		"the same again (I6)":           {one, "volume one", one},
-		"the same, others since (I6)":   {one + "\nx volume two", "volume one", one + "\nx volume two"},
-		"the end of another one's name": {one, "one", one + "\n2026-11-20T11:00:00Z one"},
+		"the latest line repeated (I6)": {one, "volume one", one},
+		"an earlier line repeated (I6)": {one + "\nx volume two", "volume one", one + "\nx volume two"},
+		"the suffix of another line":    {one, "one", one + "\n2026-11-20T11:00:00Z one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, withLine(tc.lines, at, tc.what, 1<<20)); diff != "" {
@@ -36,10 +36,10 @@ func TestWithLine(t *testing.T) {
 		kept := strings.Split(lines, "\n")
 		want := fmt.Sprintf(droppedLines, tc.dropped)
 		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.limit {
-			t.Errorf("%s: %d lines of %d bytes are kept, from %q", name, len(kept), len(lines), kept[:2])
+			t.Errorf("%s: got %d lines of %d bytes, the first is %q", name, len(kept), len(lines), kept[:2])
 		}
 	}
 	if got := withLine("", at, strings.Repeat("x", 100), 50); !strings.HasPrefix(got, "(1 earlier lines") {
-		t.Errorf("a line that does not fit is not counted: %q", got)
+		t.Errorf("the first line does not count the dropped line: %q", got)
 	}
 }

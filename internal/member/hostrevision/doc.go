@@ -8,12 +8,11 @@
 // be in one etcd: --etcd-servers-overrides of the host's API server may move Events and Leases
 // elsewhere, but no other kinds.
 //
-// Monitor reads the revision at each probe interval, whenever a cache of the host lists or
-// watches again (the cache does not get the response of a restored host), and before each
-// destructive step (Guard.HostCurrent: the request starts after the live reads that prove the
-// step). There are two other signs. The leader's own Lease reveals a restore that raises
-// revisions (--bump-revision). So does a host's record whose epoch decreased. From the first
-// sign on, no fence is held.
+// Monitor reads the revision at each probe interval, whenever a cache of the host lists or watches
+// again (the cache does not get the response of a restored host), and before each destructive step
+// (Guard.HostCurrent: the request starts after the live reads that prove the step). Two other signs
+// reveal a restore that raises revisions (--bump-revision): the leader's own Lease, and a host's
+// record with a lower epoch than before. After the first sign, no fence is held.
 //
 // The next process must detect the restore too. Before the running process ends, it lowers the
 // epoch in the host's record below each member's epoch. Each renewal also writes the highest

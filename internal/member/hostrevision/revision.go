@@ -17,13 +17,13 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// errGoneBack is the reason if the host's revision decreased.
+// errGoneBack reports that the host's revision decreased.
 var errGoneBack = errors.New("its revision went back")
 
-// Monitor detects that the host was restored while this process ran. The resourceVersions of
-// one etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members
-// share the Monitor. Replicas that do not lead run it too, because their caches are of the same
-// host. A nil Monitor never reports a restore.
+// Monitor detects that the host was restored while this process ran. The resourceVersions of one
+// etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members share
+// the Monitor. Replicas that do not lead run it too, because they cache the same host. A nil
+// Monitor never reports a restore.
 type Monitor struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader

@@ -79,7 +79,7 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 }
 
 // NewSnapshots creates the cache of a member's snapshots. A watch that is rejected calls failed:
-// the member may not serve them any more.
+// the member may no longer serve them.
 func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
@@ -93,8 +93,8 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 	return built, inform(ctx, built, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{})
 }
 
-// NewAttachments creates the cache of a member's VolumeAttachments. A watch that is rejected
-// calls failed: Xylem may not read them any more.
+// NewAttachments creates the cache of a member's VolumeAttachments. A watch that is rejected calls
+// failed: Xylem may no longer be allowed to read them.
 func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*storagev1.VolumeAttachment](): reduceAttachment,
@@ -125,7 +125,7 @@ func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, faile
 	})
 }
 
-// reduceSnapshot drops everything but the name of a VolumeSnapshot that is not this host's.
+// reduceSnapshot keeps only the name of a VolumeSnapshot that this host did not create.
 func reduceSnapshot(hostID string) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		vs, ok := obj.(*snapshotv1.VolumeSnapshot)
@@ -193,8 +193,8 @@ func reduceVolume(obj any) (any, error) {
 	return pv, nil
 }
 
-// reduceAttachment keeps the fields of a VolumeAttachment that tell which node has which volume,
-// and since when: the time of the last write of its status.
+// reduceAttachment keeps the fields of a VolumeAttachment that identify the node and the volume,
+// and the time of the last write of its status.
 func reduceAttachment(obj any) (any, error) {
 	a, ok := obj.(*storagev1.VolumeAttachment)
 	if !ok {

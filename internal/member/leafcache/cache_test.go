@@ -27,7 +27,7 @@ func TestComplain(t *testing.T) {
 	end()
 	complain(ctx, reflector, fmt.Errorf("watch Pods: %w", ctx.Err()))
 	if diff := cmp.Diff([]string{"forbidden"}, told); diff != "" {
-		t.Errorf("told -want +got:\n%s", diff)
+		t.Errorf("log lines -want +got:\n%s", diff)
 	}
 }
 
@@ -54,9 +54,9 @@ func TestReduceCapacity(t *testing.T) {
 		topology *metav1.LabelSelector
 		want     *storagev1.CSIStorageCapacity
 	}{
-		"of some nodes": {&metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}, everywhere},
-		"of all nodes":  {&metav1.LabelSelector{}, everywhere},
-		"of no node":    {nil, kept},
+		"the capacity of some nodes": {&metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}, everywhere},
+		"the capacity of all nodes":  {&metav1.LabelSelector{}, everywhere},
+		"the capacity of no node":    {nil, kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := reduceCapacity(seen(c.topology))

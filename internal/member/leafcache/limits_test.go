@@ -72,8 +72,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A MiB of empty objects took 1.3 GiB once decoded, more than the manager's limit. Xylem
-// rejects it before it decodes it, and ends the link with a remedy in the message (I7).
+// A decoded MiB of empty objects took 1.3 GiB, more than the manager's limit. Xylem rejects such a
+// response before it decodes it, and ends the link with a remedy in the message (I7).
 func TestHostileAnswers(t *testing.T) {
 	jsonItems := []byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[` + strings.Repeat("{},", mebibyte/3) + `{}]}`)
 	protobufItems := document("PersistentVolumeList", emptyItems(mebibyte))
@@ -83,18 +83,18 @@ func TestHostileAnswers(t *testing.T) {
 		body                  []byte
 		says                  string
 	}{
-		"empty objects":                     {asProtobuf, "", protobufItems, "--member-answer-limit"},
-		"empty objects in JSON":             {asJSON, "", jsonItems, "--member-answer-limit"},
-		"empty objects, packed":             {asProtobuf, "gzip", packed(protobufItems), "--member-answer-limit"},
-		"more than an answer, packed":       {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "no API server"},
-		"empty containers of one Pod":       {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
-		"empty conditions of a claim":       {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
-		"another kind than was asked for":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
-		"an unknown kind":                   {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
-		"YAML, which was not requested":     {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
-		"JSON without end in depth":         {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
-		"protobuf that is none":             {asProtobuf, "", []byte("k8s\x00\x12\x7f"), "cannot be read"},
-		"an encoding that is not a promise": {"", "", protobufItems, "cannot be read"},
+		"empty objects":                         {asProtobuf, "", protobufItems, "--member-answer-limit"},
+		"empty objects in JSON":                 {asJSON, "", jsonItems, "--member-answer-limit"},
+		"empty objects, compressed":             {asProtobuf, "gzip", packed(protobufItems), "--member-answer-limit"},
+		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "no API server"},
+		"empty containers of one Pod":           {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
+		"empty conditions of a claim":           {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
+		"another kind than requested":           {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
+		"an unknown kind":                       {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
+		"YAML, which was not requested":         {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
+		"JSON nested without end":               {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
+		"invalid protobuf":                      {asProtobuf, "", []byte("k8s\x00\x12\x7f"), "cannot be read"},
+		"an encoding that was not requested":    {"", "", protobufItems, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := hostile(t, tc.contentType, tc.encoding, tc.body)
@@ -203,14 +203,14 @@ func TestHostileWatches(t *testing.T) {
 		says        string
 		passes      int
 	}{
-		"a large event":               {asProtobuf, false, [][]byte{small, added("Pod", field(2, emptyItems(mebibyte)))}, "--member-answer-limit", len(small)},
-		"a list as an event":          {asProtobuf, false, [][]byte{small, added("PodList", emptyItems(mebibyte))}, "--member-answer-limit", len(small)},
-		"an event that is too long":   {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "no API server", len(small)},
-		"an event that is none":       {asProtobuf, false, [][]byte{small, framed([]byte("nothing"))}, "cannot be read", len(small)},
-		"a large event in JSON":       {asJSON, false, [][]byte{[]byte(`{"type":"ADDED","object":{"items":[` + strings.Repeat("{},", mebibyte) + `{}]}}`)}, "--member-answer-limit", 0},
-		"an event in JSON, no end":    {asJSON, true, [][]byte{[]byte(`{"a":"` + strings.Repeat("x", mebibyte))}, "", 0},
-		"a text in JSON without end":  {asJSON, true, [][]byte{bytes.Repeat([]byte(" "), mebibyte)}, "no API server", 0},
-		"another encoding than asked": {"application/yaml", false, [][]byte{[]byte("{}")}, "cannot be read", 0},
+		"a large event":                      {asProtobuf, false, [][]byte{small, added("Pod", field(2, emptyItems(mebibyte)))}, "--member-answer-limit", len(small)},
+		"a list as an event":                 {asProtobuf, false, [][]byte{small, added("PodList", emptyItems(mebibyte))}, "--member-answer-limit", len(small)},
+		"an event that is too long":          {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "no API server", len(small)},
+		"an invalid event":                   {asProtobuf, false, [][]byte{small, framed([]byte("nothing"))}, "cannot be read", len(small)},
+		"a large event in JSON":              {asJSON, false, [][]byte{[]byte(`{"type":"ADDED","object":{"items":[` + strings.Repeat("{},", mebibyte) + `{}]}}`)}, "--member-answer-limit", 0},
+		"an endless JSON event":              {asJSON, true, [][]byte{[]byte(`{"a":"` + strings.Repeat("x", mebibyte))}, "", 0},
+		"an endless string in JSON":          {asJSON, true, [][]byte{bytes.Repeat([]byte(" "), mebibyte)}, "no API server", 0},
+		"an encoding that was not requested": {"application/yaml", false, [][]byte{[]byte("{}")}, "cannot be read", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readWatch(t, stream(t, tc.contentType, tc.endless, tc.parts...))
@@ -259,10 +259,10 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 	one := h.total / 15
 	if one < labels || one > 2*labels {
-		t.Fatalf("a Pod of %d bytes and more counts %d", labels, one)
+		t.Fatalf("a Pod of at least %d bytes counts as %d", labels, one)
 	}
 	if err := list(podPage(15, labels)); err != nil || h.total != 15*one {
-		t.Errorf("the same list again counts %d, not %d; error %v", h.total, 15*one, err)
+		t.Errorf("the repeated list counts as %d, want %d; error %v", h.total, 15*one, err)
 	}
 	pods := podPage(30, labels).Items
 	for i := range pods[15:] {
@@ -275,11 +275,11 @@ func TestCachesAreBounded(t *testing.T) {
 		c.drop(&pods[10+i]) // once more
 	}
 	if h.total != 10*one {
-		t.Errorf("10 Pods count %d, not %d", h.total, 10*one)
+		t.Errorf("10 Pods count as %d, want %d", h.total, 10*one)
 	}
 	err := list(podPage(100, labels))
 	if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "--member-cache-limit") {
-		t.Errorf("too many: %v", err)
+		t.Errorf("got %v for too many Pods", err)
 	}
 	if err := h.Limiter.Watch(t.Context()); access.AsProblem(err) == nil {
 		t.Errorf("the link ends with %v", err)
@@ -304,22 +304,22 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	ten := h.total
 	send(watch.Modified, 10)
 	if h.total != ten || ten == 0 {
-		t.Errorf("10 Pods count %d, and %d when they have changed", ten, h.total)
+		t.Errorf("10 Pods count as %d, and as %d after they changed", ten, h.total)
 	}
 	c.begin()
 	send(watch.Added, 5)
 	if h.total != ten*3/2 {
-		t.Errorf("with half of the next list they count %d, not %d", h.total, ten*3/2)
+		t.Errorf("with half of the next list, the Pods count as %d, want %d", h.total, ten*3/2)
 	}
 	c.begin() // The list was interrupted, and starts again.
 	send(watch.Added, 5)
 	c.event(watch.Event{Type: watch.Bookmark, Object: synced})
 	if h.total != ten/2 {
-		t.Errorf("5 Pods count %d, not %d", h.total, ten/2)
+		t.Errorf("5 Pods count as %d, want %d", h.total, ten/2)
 	}
 	send(watch.Deleted, 5)
 	if h.total != 0 {
-		t.Errorf("nothing counts %d", h.total)
+		t.Errorf("an empty list counts as %d", h.total)
 	}
 }
 

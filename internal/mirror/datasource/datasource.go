@@ -60,8 +60,8 @@ func (s Source) IsClaim() bool { return s.Group == "" && s.Kind == claimKind }
 // IsSnapshot reports whether the source is a snapshot to restore.
 func (s Source) IsSnapshot() bool { return s.Group == SnapshotGroup && s.Kind == SnapshotKind }
 
-// Placed reports whether the source is in one member, where the claim must go. A populator's
-// source may be anywhere.
+// Placed reports whether the source is in one member, where the claim must be created. A
+// populator's source may be anywhere.
 func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 
 // Key returns the kind and name of the source, for an index within one namespace.

@@ -22,11 +22,11 @@ func TestOf(t *testing.T) {
 		placed bool
 		text   string
 	}{
-		"none":              {},
-		"a claim":           {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
-		"an empty group":    {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
-		"a snapshot":        {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, Source{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
-		"without its group": {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, Source{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
+		"none":           {},
+		"a claim":        {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"an empty group": {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"a snapshot":     {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, Source{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
+		"no group":       {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, Source{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
 		"a populator's": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}},
 			Source{Group: "example.com", Kind: "Image", Name: "i"}, true, false, `Image.example.com "i"`},
 		"another namespace": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data", Namespace: ptr.To("victim")}},
@@ -84,11 +84,11 @@ func TestRecordOf(t *testing.T) {
 		want       Record
 		ok         bool
 	}{
-		"none":        {"", Record{}, false},
-		"whole":       {"id38/u-1", Record{"id38", "u-1"}, true},
-		"no UID":      {"id38/", Record{ClusterID: "id38"}, false},
-		"no cluster":  {"/u-1", Record{UID: "u-1"}, false},
-		"a UID alone": {"u-1", Record{ClusterID: "u-1"}, false},
+		"none":       {"", Record{}, false},
+		"whole":      {"id38/u-1", Record{"id38", "u-1"}, true},
+		"no UID":     {"id38/", Record{ClusterID: "id38"}, false},
+		"no cluster": {"/u-1", Record{UID: "u-1"}, false},
+		"only a UID": {"u-1", Record{ClusterID: "u-1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSource: tc.annotation}}}

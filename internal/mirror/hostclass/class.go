@@ -22,7 +22,8 @@ type Class struct {
 	Provisioning string
 	// Release is v1alpha1.ReleaseOnClaimDeletion or ReleaseWhenUnused.
 	Release string
-	// ReleaseGrace is how long a disk outlives its last Pod if Release is ReleaseWhenUnused.
+	// ReleaseGrace is how long Xylem keeps a disk after its last Pod if Release is
+	// ReleaseWhenUnused.
 	ReleaseGrace time.Duration
 	// PlacementTimeout is how long a member may fail to satisfy a claim before Xylem reassigns it.
 	PlacementTimeout time.Duration

@@ -43,7 +43,7 @@ func TestReadClass(t *testing.T) {
 			},
 			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, `"xylem.io/size" is unknown, the known ones are`, `StorageClass "ssd"`},
 		},
-		"a member class that cannot be": {
+		"an invalid name of a member class": {
 			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},
 			refused:    []string{`xylem.io/member-class is "GP3 fast"; it is the name of a class`},
 		},
@@ -81,11 +81,11 @@ func TestClassName(t *testing.T) {
 		annotation, field *string
 		want              string
 	}{
-		"neither":             {},
-		"the field":           {field: mirrortest.Ptr("b"), want: "b"},
-		"the annotation":      {annotation: mirrortest.Ptr("a"), want: "a"},
-		"the annotation wins": {annotation: mirrortest.Ptr("a"), field: mirrortest.Ptr("b"), want: "a"},
-		"also an empty one":   {annotation: mirrortest.Ptr(""), field: mirrortest.Ptr("b"), want: ""},
+		"neither":                         {},
+		"the field":                       {field: mirrortest.Ptr("b"), want: "b"},
+		"the annotation":                  {annotation: mirrortest.Ptr("a"), want: "a"},
+		"the annotation takes precedence": {annotation: mirrortest.Ptr("a"), field: mirrortest.Ptr("b"), want: "a"},
+		"an empty annotation takes precedence too": {annotation: mirrortest.Ptr(""), field: mirrortest.Ptr("b"), want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}

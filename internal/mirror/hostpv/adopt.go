@@ -27,7 +27,7 @@ func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")
 }
 
-// HeldBy reports whether a PV's claimRef names this very claim.
+// HeldBy reports whether a PV's claimRef names this claim, including its UID.
 func HeldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return pv != nil && claim != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }

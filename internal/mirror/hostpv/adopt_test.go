@@ -36,22 +36,22 @@ func TestRequests(t *testing.T) {
 		change func(*comeBack)
 		want   bool
 	}{
-		"by its name":                         {func(*comeBack) {}, true},
-		"by its name in the host":             {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
-		"for any volume":                      {func(b *comeBack) { b.root.Spec.VolumeName = "" }, false},
-		"for another volume":                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
-		"for that of a claim of another name": {func(b *comeBack) { b.root.Name = "other" }, false},
-		"for that of another namespace (I8)":  {func(b *comeBack) { b.root.Namespace = "attacker" }, false},
-		"for that of a member's own (I4)":     {func(b *comeBack) { b.leaf.Labels = nil }, false},
-		"for that of another host (I4)":       {func(b *comeBack) { b.leaf.Labels[v1alpha1.LabelHost] = "other" }, false},
-		"it is its own":                       {func(b *comeBack) { b.root.UID = "old-uid" }, false},
-		"while it is deleted":                 {func(b *comeBack) { b.root.DeletionTimestamp = &now }, false},
-		"for one that is deleted":             {func(b *comeBack) { b.leaf.DeletionTimestamp = &now }, false},
+		"requests it by its name":                                  {func(*comeBack) {}, true},
+		"requests it by its name in the host":                      {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
+		"requests no particular volume":                            {func(b *comeBack) { b.root.Spec.VolumeName = "" }, false},
+		"requests another volume":                                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
+		"requests the volume of a claim with another name":         {func(b *comeBack) { b.root.Name = "other" }, false},
+		"requests the volume of a claim in another namespace (I8)": {func(b *comeBack) { b.root.Namespace = "attacker" }, false},
+		"requests a volume of the member itself (I4)":              {func(b *comeBack) { b.leaf.Labels = nil }, false},
+		"requests a volume of another host (I4)":                   {func(b *comeBack) { b.leaf.Labels[v1alpha1.LabelHost] = "other" }, false},
+		"already has the volume":                                   {func(b *comeBack) { b.root.UID = "old-uid" }, false},
+		"the claim is being deleted":                               {func(b *comeBack) { b.root.DeletionTimestamp = &now }, false},
+		"requests a volume that is being deleted":                  {func(b *comeBack) { b.leaf.DeletionTimestamp = &now }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := back(tc.change)
 			if got := Requests(b.root, b.leaf, b.member); got != tc.want {
-				t.Errorf("asks for it: %v", got)
+				t.Errorf("requests it: %v", got)
 			}
 		})
 	}

@@ -1,3 +1,3 @@
-// Package hostpv translates a leaf PV to the host PV that mirrors it, builds promises, and
-// says which leaf PV a host PV represents. It is pure.
+// Package hostpv translates a leaf PV to the host PV that mirrors it, builds promises, and finds
+// the leaf PV that a host PV represents. It is pure.
 package hostpv

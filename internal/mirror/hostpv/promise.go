@@ -59,15 +59,15 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	return nil
 }
 
-// LostPromise reports whether a claim was bound to a promise that is gone: its own, or an earlier
-// claim's that it reused. The host sets the phase.
+// LostPromise reports whether a claim was bound to a promise that no longer exists: its own, or an
+// earlier claim's that it reused. The host sets the phase.
 func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
 
 // PromiseFor returns the PV to which a claim of a promise class is bound at once: the mock PV of
-// seed 000. It has a copy of the class's parameters, because the class may be replaced before
-// they are needed. Its finalizer protects it until no member has, or will have, a disk for it. If
+// seed 000. It has a copy of the class's parameters, because an admin may replace the class before
+// Xylem needs them. Its finalizer protects it until no member has, or will have, a disk for it. If
 // the claim has a data source, its node affinity selects the member that has the source.
 func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
@@ -124,7 +124,7 @@ func ownParameters(class *storagev1.StorageClass) map[string]string {
 	return own
 }
 
-// IsPromise reports whether a PV of the host is a promise of ours.
+// IsPromise reports whether a PV of the host is a promise that Xylem created.
 func IsPromise(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
 		pv.Annotations[v1alpha1.AnnotationMockPV] == "true" && pv.Annotations[annotationProvisionedBy] == v1alpha1.ProvisionerName
@@ -234,9 +234,9 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 	return after
 }
 
-// Unfulfil returns a promise whose disk is gone, so that any member can fulfill it again. Its
-// claim may be gone. It restores the finalizer, which may have been removed with the last member,
-// unless the promise is being deleted.
+// Unfulfil returns a promise whose disk was destroyed, so that any member can fulfill it again. Its
+// claim may no longer exist. It restores the finalizer, which may have been removed with the last
+// member, unless the promise is being deleted.
 func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	after := WithoutMember(pv)
 	if claim != nil {
@@ -248,8 +248,8 @@ func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return after
 }
 
-// Movable reports whether a PV is a bound promise that another member may fulfill if nobody needs
-// its data: it has no disk, or one that may not outlive its Pods.
+// Movable reports whether a PV is a bound promise that another member may fulfill if its data is
+// not needed: it has no disk, or its class releases the disk with the last Pod.
 func Movable(pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase != corev1.VolumeBound || pv.Spec.ClaimRef == nil || pv.DeletionTimestamp != nil {
 		return false
@@ -258,9 +258,9 @@ func Movable(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) || fulfilled && WhenUnused(pv)
 }
 
-// ReleasePromise returns a promise that an admin takes from a member. The member's objects stay.
-// It records this, so that the member does not take the promise back by itself. Its claim may be
-// gone.
+// ReleasePromise returns a promise that an admin takes from a member. The member keeps its objects.
+// The promise records the release, so that Xylem does not assign it to that member again by itself.
+// Its claim may no longer exist.
 func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
 	if clusterID == "" {

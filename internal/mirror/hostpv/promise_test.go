@@ -74,7 +74,7 @@ func TestPromiseFor(t *testing.T) {
 	}
 	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
 	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
-		t.Errorf("a promise that goes with its last Pod is not held to virtual nodes: %v", held)
+		t.Errorf("a promise that is released with its last Pod does not select virtual nodes: %v", held)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestPromiseWithSource(t *testing.T) {
 		t.Errorf("node affinity %v, unused %t", promise.Spec.NodeAffinity, IsUnused(promise))
 	}
 	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
-		t.Errorf("a promise without a source is held to %v", held)
+		t.Errorf("a promise without a source selects %v", held)
 	}
 }
 
@@ -106,16 +106,16 @@ func TestPromiseRefusal(t *testing.T) {
 		"plain":                {change: func(*corev1.PersistentVolumeClaim) {}},
 		"bound to its promise": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-1" }},
 		"names a volume":       {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
-		"has lost another's": {change: func(c *corev1.PersistentVolumeClaim) {
+		"lost another claim's promise": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "pvc-mock-u-2", corev1.ClaimLost
 		}},
-		"has lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
+		"lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "v", corev1.ClaimLost
 		}, reason: v1alpha1.ReasonVolumeNameUnsupported},
 		"names another's":             {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
 		"selector":                    {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
 		"another claim as its source": {change: ofClaim},
-		"another claim, and goes with its last Pod": {change: ofClaim, class: whenUnused(), reason: v1alpha1.ReasonDataSourceUnsupported},
+		"another claim as its source, released with its last Pod": {change: ofClaim, class: whenUnused(), reason: v1alpha1.ReasonDataSourceUnsupported},
 		"a populator's source": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "Image"}
 		}, reason: v1alpha1.ReasonDataSourceUnsupported},
@@ -140,14 +140,14 @@ func TestLifeOfAPromise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made := PromiseFor(promisee, class)
 			if !IsPromise(made) || !IsUnused(made) || !IsUnfulfilled(made) || IsPromiseIn(made, promiseMember.ClusterID) {
-				t.Error("a new promise is not an unused one")
+				t.Error("a new promise is not reported as unused")
 			}
 			if _, _, _, ours := LeafOf(made); ours {
-				t.Error("a new promise stands for a leaf PV")
+				t.Error("a new promise represents a leaf PV")
 			}
 			placed := WithMember(made, promiseMember, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "p-1"}})
 			if IsUnused(placed) || !IsPromiseIn(placed, promiseMember.ClusterID) || IsPromiseIn(placed, "id39") || placed.Annotations[v1alpha1.AnnotationConsumer] != "shop/app/p-1" {
-				t.Errorf("a placed promise is not this member's: %v %v", placed.Labels, placed.Annotations)
+				t.Errorf("a placed promise is not assigned to this member: %v %v", placed.Labels, placed.Annotations)
 			}
 			if diff := cmp.Diff(made, WithoutMember(placed), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("a released promise differs from a new one (-new +got):\n%s", diff)
@@ -156,7 +156,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			full := Fulfil(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
 			cluster, leaf, uid, ours := LeafOf(full)
 			if !ours || cluster != "id38" || leaf != "pv-1" || uid != "leaf-uid" || IsUnfulfilled(full) {
-				t.Errorf("a fulfilled promise stands for %q %q %q %t", cluster, leaf, uid, ours)
+				t.Errorf("a fulfilled promise represents %q %q %q %t", cluster, leaf, uid, ours)
 			}
 			if got := full.Spec.Capacity.Storage().String(); got != "2Gi" {
 				t.Errorf("capacity is %s", got)
@@ -165,7 +165,7 @@ func TestLifeOfAPromise(t *testing.T) {
 				t.Errorf("driver and handle: %v", full.Annotations)
 			}
 			if pinned := isAffinityTo(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
-				t.Errorf("pinned to the member: %t", pinned)
+				t.Errorf("the node affinity selects the member: %t", pinned)
 			}
 			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
 				t.Errorf("the source, which is immutable, has changed:\n%s", diff)
@@ -176,19 +176,19 @@ func TestLifeOfAPromise(t *testing.T) {
 			}
 			full.Annotations[v1alpha1.AnnotationReleasing] = "leaf-uid"
 			if !Releasing(full) {
-				t.Error("it is not being released")
+				t.Error("the promise is not being released")
 			}
 			again := Unfulfil(full, promisee)
 			if diff := cmp.Diff(made, again, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("unfulfilled, it is not as it was made (-made +again):\n%s", diff)
+				t.Errorf("an unfulfilled promise differs from a new one (-new +got):\n%s", diff)
 			}
 			full.Finalizers = nil
 			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
-				t.Errorf("released before, it gets no finalizer again (-want +got):\n%s", diff)
+				t.Errorf("a promise that was released before gets no finalizer again (-want +got):\n%s", diff)
 			}
 			full.DeletionTimestamp = &metav1.Time{}
 			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
-				t.Errorf("being deleted, it cannot be given finalizers: %v", got)
+				t.Errorf("a promise that is being deleted must not get finalizers: %v", got)
 			}
 			if !IsUnused(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
 				t.Errorf("labels %v, annotations %v", again.Labels, again.Annotations)
@@ -197,8 +197,8 @@ func TestLifeOfAPromise(t *testing.T) {
 	}
 }
 
-// Another member may fulfill what an admin took from a member. The member does not take it back
-// by itself.
+// If an admin takes a promise from a member, another member may fulfill it. The first member does
+// not get it back by itself.
 func TestReleasePromise(t *testing.T) {
 	boundTo := func(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv.UID, pv.Status.Phase = "pv-uid", corev1.VolumeBound
@@ -218,14 +218,14 @@ func TestReleasePromise(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"no member has it":               {boundTo(PromiseFor(promisee, whenUnused())), true},
-		"placed":                         {placed(promisor), true},
-		"fulfilled, until it is unused":  {fulfilled(whenUnused()), true},
-		"fulfilled, for good":            {fulfilled(promisor), false},
-		"its claim is gone":              {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
-		"being deleted":                  {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
-		"its record is not whole":        {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
-		"already released by its member": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
+		"no member has it":                     {boundTo(PromiseFor(promisee, whenUnused())), true},
+		"placed":                               {placed(promisor), true},
+		"fulfilled, until it is unused":        {fulfilled(whenUnused()), true},
+		"fulfilled until the claim is deleted": {fulfilled(promisor), false},
+		"its claim does not exist":             {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
+		"being deleted":                        {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"an incomplete record":                 {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
+		"already released by its member":       {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Movable(tc.pv); got != tc.want {
@@ -241,7 +241,7 @@ func TestReleasePromise(t *testing.T) {
 				t.Errorf("released (-want +got):\n%s", diff)
 			}
 			if !IsUnused(got) || !PromiseReleasedBy(got, promiseMember.ClusterID) || PromiseReleasedBy(got, "id39") || PromiseReleasedBy(tc.pv, promiseMember.ClusterID) {
-				t.Error("it is not told from others")
+				t.Error("PromiseReleasedBy does not distinguish promises")
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestPromiseTampered(t *testing.T) {
 		"no cluster":         func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
 		"not pinned":         func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
 		"pinned elsewhere":   func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") },
-		"no name of a PV":    func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
+		"an invalid PV name": func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
 		"not marked as mock": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
 		"another's mock":     func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
 	} {
@@ -278,10 +278,10 @@ func TestPromiseTampered(t *testing.T) {
 			pv := Fulfil(WithMember(PromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
 			change(pv)
 			if _, leaf, _, ours := LeafOf(pv); ours || leaf != "" {
-				t.Errorf("stands for %q", leaf)
+				t.Errorf("represents %q", leaf)
 			}
 			if IsUnfulfilled(pv) {
-				t.Error("is to be fulfilled")
+				t.Error("is reported as unfulfilled")
 			}
 		})
 	}
@@ -298,6 +298,6 @@ func TestPromiseClass(t *testing.T) {
 		t.Errorf("the class of the promise is %+v", class)
 	}
 	if NamesPromise("pvc-"+string(types.UID("u-1"))) || !NamesPromise(pv.Name) {
-		t.Error("names of promises are not told from others")
+		t.Error("NamesPromise does not distinguish names of promises")
 	}
 }

@@ -42,7 +42,7 @@ func Imported(host *corev1.PersistentVolume) bool {
 }
 
 // Recorded returns an admin's host PV with the record of the leaf PV that it requests: the leaf's
-// UID, driver and handle, the member's labels, our finalizer, and policy Retain if the member
+// UID, driver and handle, the member's labels, Xylem's finalizer, and policy Retain if the member
 // retains.
 func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.PersistentVolume {
 	after := host.DeepCopy()

@@ -127,8 +127,8 @@ func Name(leafName, clusterID string, collides bool) string {
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
 // LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's recorded PV, or
-// as a promise that it fulfills. It returns false for a PV that is not Xylem's, and for one whose
-// record, label and node affinity name different members, because somebody has changed it.
+// as a promise that it fulfills. It returns false for a PV that is not Xylem's, and for a PV that a
+// user changed so that its record, label and node affinity name different members.
 func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	csi := host.Spec.CSI
 	switch {
@@ -151,10 +151,9 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 	return clusterID, leafName, leafUID, true
 }
 
-// RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record
-// of a promise, whatever the UID. LeafOf decides what Xylem may act on, and rejects
-// a PV whose label or node affinity somebody edited. Such a PV counts here: its leaf is
-// mirrored anyway.
+// RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record of a
+// promise, whatever the UID. LeafOf decides what Xylem may act on, and rejects a PV with an edited
+// label or node affinity. RecordsLeaf accepts such a PV, because its leaf is mirrored anyway.
 func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
 	handle := volumeHandle(clusterID, leafName)
 	csi := host.Spec.CSI
@@ -188,7 +187,7 @@ func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
-// Ended reports whether the host's PV controller found that a PV's claim is gone: the PV is
+// Ended reports whether the host's PV controller found that a PV's claim was deleted: the PV is
 // Released, or its reclaim has failed since.
 func Ended(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)

@@ -89,31 +89,31 @@ func TestLeafVolumeOf(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		ok     bool
 	}{
-		"ours":                     {func(*corev1.PersistentVolume) {}, true},
-		"ours under another name":  {func(v *corev1.PersistentVolume) { v.Name = "pvc-1-0123" }, true},
-		"renamed registration":     {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster"] = "other" }, true},
-		"another driver":           {func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "ebs.csi.aws.com" }, false},
-		"no CSI volume":            {func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, false},
-		"a handle without cluster": {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "/pvc-1" }, false},
-		"a handle without name":    {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/" }, false},
-		"a handle without both":    {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "pvc-1" }, false},
-		"a handle with a path":     {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/../pvc-1" }, false},
-		"another member's handle":  {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other/pvc-1" }, false},
-		"another member's label":   {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster-id"] = "other" }, false},
-		"no label":                 {func(v *corev1.PersistentVolume) { v.Labels = nil }, false},
-		"no leaf UID":              {func(v *corev1.PersistentVolume) { delete(v.Spec.CSI.VolumeAttributes, "xylem.io/leaf-uid") }, false},
-		"no affinity":              {func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }, false},
+		"ours":                         {func(*corev1.PersistentVolume) {}, true},
+		"Xylem's driver, another name": {func(v *corev1.PersistentVolume) { v.Name = "pvc-1-0123" }, true},
+		"renamed registration":         {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster"] = "other" }, true},
+		"another driver":               {func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "ebs.csi.aws.com" }, false},
+		"not a CSI volume":             {func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, false},
+		"a handle without cluster":     {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "/pvc-1" }, false},
+		"a handle without name":        {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/" }, false},
+		"a handle without both":        {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "pvc-1" }, false},
+		"a handle with a path":         {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/../pvc-1" }, false},
+		"another member's handle":      {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other/pvc-1" }, false},
+		"another member's label":       {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster-id"] = "other" }, false},
+		"no label":                     {func(v *corev1.PersistentVolume) { v.Labels = nil }, false},
+		"no leaf UID":                  {func(v *corev1.PersistentVolume) { delete(v.Spec.CSI.VolumeAttributes, "xylem.io/leaf-uid") }, false},
+		"no affinity":                  {func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }, false},
 		"another affinity": {func(v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "other"
 		}, false},
-		"affinity to two": {func(v *corev1.PersistentVolume) {
+		"affinity to two members": {func(v *corev1.PersistentVolume) {
 			e := &v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0]
 			e.Values = append(e.Values, "other")
 		}, false},
 		"affinity to another key": {func(v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "xylem.io/cluster"
 		}, false},
-		"affinity or another": {func(v *corev1.PersistentVolume) {
+		"two alternative affinities": {func(v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity.Required.NodeSelectorTerms = append(v.Spec.NodeAffinity.Required.NodeSelectorTerms, mirrortest.Term(mirrortest.Expr("a", "b")))
 		}, false},
 	}
@@ -187,16 +187,16 @@ func TestVolumeDrift(t *testing.T) {
 		attributes string
 		want       Change
 	}{
-		"none":                    {},
-		"grown":                   {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
-		"the same in other words": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
-		"a leaf without capacity": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
-		"other attributes":        {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
-		"the same attributes":     {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
-		"attributes whose name in the host is not known": {
+		"none":                                  {},
+		"grown":                                 {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
+		"the same quantity in another notation": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
+		"a leaf without capacity":               {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
+		"other attributes":                      {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
+		"the same attributes":                   {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
+		"attributes without a known name in the host": {
 			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("member-silver") },
 		},
-		"other attributes, before it is bound": {
+		"other attributes, not bound yet": {
 			attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
 		},
 	}
@@ -235,15 +235,15 @@ func FuzzHostVolumeName(f *testing.F) {
 			}
 		}
 		if Name(name1, cluster1, false) != name1 {
-			t.Error("renamed without need")
+			t.Error("renamed without a collision")
 		}
 		host1, host2 := Name(name1, cluster1, true), Name(name2, cluster2, true)
 		if problems := validation.IsDNS1123Subdomain(host1); len(problems) > 0 {
-			t.Errorf("%q is no name: %v", host1, problems)
+			t.Errorf("%q is not a valid name: %v", host1, problems)
 		}
 		same := name1 == name2 && cluster1 == cluster2
 		if (host1 == host2) != same {
-			t.Errorf("%s of %s and %s of %s are both called %s", name1, cluster1, name2, cluster2, host1)
+			t.Errorf("%s of %s and %s of %s both have the name %s", name1, cluster1, name2, cluster2, host1)
 		}
 		if host1 == name1 {
 			t.Error("not renamed")
@@ -274,14 +274,14 @@ func TestPolicy(t *testing.T) {
 		host       *storagev1.StorageClass
 		leaf, want corev1.PersistentVolumeReclaimPolicy
 	}{
-		"both delete":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
-		"the host's class says nothing":  {&storagev1.StorageClass{}, del, del},
-		"the host retains":               {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(retain)}, del, retain},
-		"the member retains":             {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, retain, retain},
-		"the host's class is gone":       {nil, del, retain},
-		"the member recycles":            {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, recycle, retain},
-		"the host recycles":              {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(recycle)}, del, retain},
-		"nobody knows what the leaf was": {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, "", retain},
+		"both delete":                           {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
+		"the host's class has no policy":        {&storagev1.StorageClass{}, del, del},
+		"the host retains":                      {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(retain)}, del, retain},
+		"the member retains":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, retain, retain},
+		"the host's class does not exist":       {nil, del, retain},
+		"the member recycles":                   {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, recycle, retain},
+		"the host recycles":                     {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(recycle)}, del, retain},
+		"the leaf's original policy is unknown": {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, "", retain},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

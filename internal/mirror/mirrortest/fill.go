@@ -123,7 +123,7 @@ func Fuzzed[T any](data []byte) *T {
 	return v
 }
 
-// At returns the field of holder at a path of a table. It creates everything on the way: one
+// At returns the field of holder at a path of a table. It creates everything along the path: one
 // element in each list, with the name x if elements have names.
 func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	t.Helper()

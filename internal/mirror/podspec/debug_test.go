@@ -32,15 +32,15 @@ func TestApplyDebug(t *testing.T) {
 		want       []corev1.EphemeralContainer
 		refused    bool
 	}{
-		"none":            {},
-		"one":             {root: []corev1.EphemeralContainer{debugger("a", "web")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "web")}},
-		"one that it has": {root: []corev1.EphemeralContainer{debugger("a", "web")}, leaf: []corev1.EphemeralContainer{debugger("a", "")}, want: []corev1.EphemeralContainer{debugger("a", "")}},
-		"another, beside the member's own": {
+		"none":                          {},
+		"one":                           {root: []corev1.EphemeralContainer{debugger("a", "web")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "web")}},
+		"a container that the leaf has": {root: []corev1.EphemeralContainer{debugger("a", "web")}, leaf: []corev1.EphemeralContainer{debugger("a", "")}, want: []corev1.EphemeralContainer{debugger("a", "")}},
+		"another container, in addition to the member's own": {
 			root: []corev1.EphemeralContainer{debugger("a", "web"), debugger("b", "")}, leaf: []corev1.EphemeralContainer{debugger("own", "web"), debugger("a", "web")},
 			lacks: []string{"b"}, want: []corev1.EphemeralContainer{debugger("own", "web"), debugger("a", "web"), debugger("b", "")},
 		},
-		"with the token that no leaf has": {root: []corev1.EphemeralContainer{debugger("a", "", token, "data")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "", "data")}},
-		"with a device of the host":       {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
+		"a container with the token, which leaves do not have": {root: []corev1.EphemeralContainer{debugger("a", "", token, "data")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "", "data")}},
+		"a container with a device of the host":                {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootPod(corev1.PodSpec{
@@ -49,7 +49,7 @@ func TestApplyDebug(t *testing.T) {
 			leaf := &corev1.Pod{Spec: corev1.PodSpec{EphemeralContainers: tc.leaf}}
 			before := root.DeepCopy()
 			if diff := cmp.Diff(tc.lacks, MissingDebugContainers(root, leaf)); diff != "" {
-				t.Errorf("lacking (-want +got):\n%s", diff)
+				t.Errorf("missing containers (-want +got):\n%s", diff)
 			}
 			got, err := leaf, error(nil)
 			for _, name := range tc.lacks {
@@ -68,7 +68,7 @@ func TestApplyDebug(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(before, root); diff != "" || len(leaf.Spec.EphemeralContainers) != len(tc.leaf) {
-				t.Errorf("an argument was changed:\n%s", diff)
+				t.Errorf("the function changed an argument:\n%s", diff)
 			}
 		})
 	}

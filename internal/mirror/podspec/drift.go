@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// pushed is the push record: what was pushed. Maps have digests of the values.
+// pushed is the push record: what Xylem pushed. Maps have digests of the values.
 type pushed struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	Annotations    map[string]string `json:"annotations,omitempty"`

@@ -16,11 +16,11 @@ func TestLeafPodDrift(t *testing.T) {
 		root func(*corev1.Pod)
 		leaf func(*corev1.Pod)
 		want Drift
-		// record: the push record must be written.
+		// record: Xylem must write the push record.
 		record bool
 	}{
 		"nothing": {},
-		"the member's admission": {
+		"changes by the member's admission": {
 			leaf: func(p *corev1.Pod) {
 				p.Labels["sidecar"] = "injected"
 				p.Labels["app"] = "renamed"
@@ -78,20 +78,20 @@ func TestLeafPodDrift(t *testing.T) {
 			want:   Drift{ActiveDeadlineSeconds: mirrortest.Ptr(int64(10))},
 			record: true,
 		},
-		"more tolerations, beside the member's": {
+		"more tolerations, in addition to the member's": {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("b")) },
 			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("member")) },
 			want: Drift{Tolerations: []corev1.Toleration{exists("a"), exists("member"), exists("b")}},
 
 			record: true,
 		},
-		"a toleration that the member took away": {
+		"a toleration that the member removed": {
 			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = nil },
 		},
-		"a toleration of the virtual node is none of the leaf's": {
+		"a toleration of the virtual node": {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("kosmos.io/node")) },
 		},
-		"a record that somebody broke": {
+		"a record that does not parse": {
 			leaf:   func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" },
 			record: true,
 		},
@@ -138,10 +138,10 @@ func TestLeafPodDrift(t *testing.T) {
 				before := leaf.DeepCopy()
 				again := ApplyDrift(leaf, got)
 				if diff := cmp.Diff(before, leaf); diff != "" {
-					t.Errorf("the leaf itself was changed:\n%s", diff)
+					t.Errorf("LeafDrift changed its argument:\n%s", diff)
 				}
 				if drift := LeafDrift(root, again, mirrortest.Member); !drift.Empty() {
-					t.Errorf("drifts again once it is written: %+v", drift)
+					t.Errorf("the leaf still drifts after the write: %+v", drift)
 				}
 				delete(got.Annotations, v1alpha1.AnnotationPushed)
 				if len(got.Annotations) == 0 {

@@ -15,8 +15,8 @@ var computed = map[string]bool{
 	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
-// LeftOut returns the fields of a root Pod that, by FIELDS.md, its leaf does not have and on
-// which somebody may rely.
+// LeftOut returns the fields of a root Pod that its leaf does not have, according to FIELDS.md, and
+// that users may rely on.
 func LeftOut(root *corev1.Pod) []string {
 	var names []string
 	for _, path := range fields.Dropped(podShape, &root.Spec, Table.Root) {

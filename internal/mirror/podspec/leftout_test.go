@@ -17,15 +17,15 @@ func TestLeftOut(t *testing.T) {
 			NodeName: "kosmos-a", ServiceAccountName: "default", DeprecatedServiceAccount: "default", SchedulerName: corev1.DefaultSchedulerName,
 			Priority: new(int32(0)), PreemptionPolicy: new(corev1.PreemptLowerPriority),
 		}},
-		"an account of its own": {
+		"its own service account": {
 			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: new(true)},
 			want: []string{`spec.serviceAccountName "builder" and its token`},
 		},
-		"the token of the default account, asked for": {
+		"an explicit token of the default account": {
 			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: new(true)},
 			want: []string{"the service account's token (spec.automountServiceAccountToken)"},
 		},
-		"all of it": {
+		"all fields": {
 			spec: corev1.PodSpec{
 				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: new(int32(9)), SchedulerName: "mine",
 				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: new(int32(3))}},

@@ -36,7 +36,7 @@ func TestTranslatePodMeta(t *testing.T) {
 	}
 	record := leaf.Annotations[v1alpha1.AnnotationPushed]
 	if record == "" {
-		t.Error("no record of what was pushed")
+		t.Error("the leaf has no push record")
 	}
 	want := metav1.ObjectMeta{
 		Namespace: "shop",
@@ -85,7 +85,7 @@ func TestTranslatePodVolumes(t *testing.T) {
 			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
 		},
-		"a token for somebody else is refused, whatever its name": {
+		"a token for another audience is refused under any name": {
 			volumes: []corev1.Volume{custom},
 			refused: "spec.volumes[kube-api-access-mine].projected.sources[0].serviceAccountToken",
 		},
@@ -176,10 +176,10 @@ func TestIsDaemonSetPod(t *testing.T) {
 		owner metav1.OwnerReference
 		want  bool
 	}{
-		"a DaemonSet's":                 {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
-		"only owned by a DaemonSet":     {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
-		"a ReplicaSet's":                {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
-		"somebody's own kind of daemon": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
+		"a DaemonSet's":                          {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
+		"only owned by a DaemonSet":              {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
+		"a ReplicaSet's":                         {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
+		"owned by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestClaimNames(t *testing.T) {
 // The tests spell out constants of the contract, so check their values.
 func TestSpelling(t *testing.T) {
 	if v1alpha1.LabelHost != "xylem.io/host" || v1alpha1.AnnotationRootUID != "xylem.io/root-uid" || v1alpha1.AnnotationPushed != "xylem.io/pushed" {
-		t.Error("the keys in these tests are out of date")
+		t.Error("the keys in these tests are outdated")
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// For one such address in an EndpointSlice, the host's API server rejects the whole slice, with
-// the addresses of other members. Other special addresses lead to services near a client (I7,
-// I8).
+// If an EndpointSlice has one such address, the host's API server rejects the whole slice,
+// including the addresses of other members. Other special addresses reach services near a client
+// (I7, I8).
 func TestSpecialAddressesAreNotShown(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs
@@ -49,12 +49,12 @@ func TestAddressesAgree(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs
 	for name, tc := range map[string]struct{ reported, want []string }{
-		"dual stack":                {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
-		"the first one is special":  {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},
-		"the second one is special": {[]string{"10.0.0.5", "fe80::5"}, []string{"10.0.0.5"}},
-		"both are":                  {[]string{"240.0.0.5", "fe80::5"}, nil},
-		"two of one family":         {[]string{"10.0.0.5", "10.0.0.6", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
-		"one alone":                 {[]string{"10.0.0.5"}, []string{"10.0.0.5"}},
+		"dual stack":                  {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"the first one is special":    {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},
+		"the second one is special":   {[]string{"10.0.0.5", "fe80::5"}, []string{"10.0.0.5"}},
+		"both are":                    {[]string{"240.0.0.5", "fe80::5"}, nil},
+		"two addresses of one family": {[]string{"10.0.0.5", "10.0.0.6", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"one alone":                   {[]string{"10.0.0.5"}, []string{"10.0.0.5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.Pod{Status: corev1.PodStatus{HostIP: tc.reported[0], PodIP: tc.reported[0]}}
@@ -93,12 +93,12 @@ func TestHiddenPodIP(t *testing.T) {
 		leaf *corev1.Pod
 		want string
 	}{
-		"no address":              {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf(), ""},
-		"inside":                  {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1"), ""},
-		"outside":                 {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1", "10.96.0.1"), "10.96.0.1"},
-		"special":                 {mirrortest.MemberWithCIDRs("0.0.0.0/0"), leaf("169.254.169.254"), "169.254.169.254"},
-		"none is shown, as asked": {mirrortest.Member, leaf("10.8.0.1"), ""},
-		"with an escape":          {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("\x1b[2J"), "[2J"},
+		"no address":                            {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf(), ""},
+		"inside":                                {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1"), ""},
+		"outside":                               {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1", "10.96.0.1"), "10.96.0.1"},
+		"special":                               {mirrortest.MemberWithCIDRs("0.0.0.0/0"), leaf("169.254.169.254"), "169.254.169.254"},
+		"without podCIDRs, no address is shown": {mirrortest.Member, leaf("10.8.0.1"), ""},
+		"with an escape":                        {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("\x1b[2J"), "[2J"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := HiddenPodIP(tc.leaf, tc.m); got != tc.want {

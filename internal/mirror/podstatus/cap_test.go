@@ -46,8 +46,8 @@ func TestPodResourcesAreCapped(t *testing.T) {
 	}
 }
 
-// Mounts that the root does not have belong to the member, or are made up to fill the host's
-// etcd.
+// Mounts that the root does not have belong to the member, or the member invented them to fill the
+// host's etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {
 	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
 	leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", VolumeMounts: []corev1.VolumeMountStatus{
@@ -79,10 +79,10 @@ func TestPodStatusIsShort(t *testing.T) {
 		shortened        bool
 		shown            int
 	}{
-		"a Pod with much to say":        {3, 2000, false, 3},
-		"long texts":                    {4, 4000, true, 4},
-		"long texts of many containers": {80, 4000, true, 80},
-		"more than can be shown":        {2000, 4000, true, -1},
+		"a Pod with long messages":       {3, 2000, false, 3},
+		"long texts":                     {4, 4000, true, 4},
+		"long texts of many containers":  {80, 4000, true, 80},
+		"more containers than the limit": {2000, 4000, true, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, leaf := statuses(tc.containers, tc.text)
@@ -94,11 +94,11 @@ func TestPodStatusIsShort(t *testing.T) {
 				t.Errorf("message %.100q", got.Message)
 			}
 			if n := len(got.ContainerStatuses); tc.shown >= 0 && n != tc.shown || n == 0 {
-				t.Errorf("%d containers are shown", n)
+				t.Errorf("the status has %d containers", n)
 			}
 			root.Status = got
 			if !Current(root, Translate(root, leaf, mirrortest.Member)) {
-				t.Error("it would be written again and again")
+				t.Error("the second result differs, so Xylem would write repeatedly")
 			}
 		})
 	}

@@ -14,7 +14,7 @@ const (
 	exitCodeUnknown               = 137
 )
 
-// Failed returns the final status of a root Pod whose leaf is gone or was never admitted: phase
+// Failed returns the final status of a root Pod whose leaf was deleted or never admitted: phase
 // Failed, and containers whose end was not observed terminated with exit code 137, as a kubelet
 // reports them. Other fields are unchanged. A Pod that has ended keeps its final status.
 //

@@ -21,7 +21,7 @@ func Pushed(root *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// KeptOut reports whether Xylem does not push a Pod, on whatever node: a Pod of a DaemonSet,
+// KeptOut reports whether Xylem does not push a Pod, regardless of its node: a Pod of a DaemonSet,
 // unless the DaemonSet adopted it after it was pushed.
 func KeptOut(pod *corev1.Pod) bool {
 	return podspec.IsDaemonSetPod(pod) && Pushed(pod) != corev1.ConditionTrue

@@ -47,7 +47,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf: []corev1.PodCondition{ready, cond(corev1.PodInitialized, "True", 1), cond(corev1.PodReadyToStartContainers, "True", 2)},
 			want: []corev1.PodCondition{ready, cond(corev1.PodInitialized, "True", 1), cond(corev1.PodReadyToStartContainers, "True", 2)},
 		},
-		"the schedulers', and anybody's": {
+		"conditions of schedulers and users": {
 			root: []corev1.PodCondition{cond("xylem.io/Pushed", "True", 1)},
 			leaf: []corev1.PodCondition{cond(corev1.PodScheduled, "True", 1), cond("example.org/mine", "True", 1), cond("xylem.io/Pushed", "True", 1)},
 		},
@@ -55,27 +55,27 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 			want: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 		},
-		"no disruption any more": {
+		"no disruption anymore": {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "False", 1)},
 		},
-		"a gate in the leaf is not the root's": {
+		"a gate that only the leaf has": {
 			gates: []corev1.PodConditionType{gate},
 			leaf:  []corev1.PodCondition{ready, cond(gate, "True", 1)},
 			want:  []corev1.PodCondition{notReady(10, `corresponding condition of pod readiness gate "example.org/lb" does not exist.`)},
 		},
-		"a gate that is shut": {
+		"an unsatisfied gate": {
 			gates: []corev1.PodConditionType{gate, gate2},
 			root:  []corev1.PodCondition{cond(gate, "False", 20), cond(gate2, "True", 5)},
 			leaf:  []corev1.PodCondition{ready},
 			want:  []corev1.PodCondition{notReady(20, `the status of pod readiness gate "example.org/lb" is not "True", but False`)},
 		},
-		"gates that opened later": {
+		"gates satisfied after the containers were ready": {
 			gates: []corev1.PodConditionType{gate, gate2},
 			root:  []corev1.PodCondition{cond(gate, "True", 20), cond(gate2, "True", 15)},
 			leaf:  []corev1.PodCondition{ready},
 			want:  []corev1.PodCondition{cond(corev1.PodReady, "True", 20)},
 		},
-		"gates that were open before": {
+		"gates satisfied before the containers were ready": {
 			gates: []corev1.PodConditionType{gate},
 			root:  []corev1.PodCondition{cond(gate, "True", 3)},
 			leaf:  []corev1.PodCondition{ready},
@@ -86,7 +86,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
 			want:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
 		},
-		"generations are the root's": {
+		"the root's generations": {
 			leaf: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: "True", ObservedGeneration: 1}},
 			want: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: "True", ObservedGeneration: 3}},
 		},
@@ -120,15 +120,15 @@ func TestRootPodStatusIPs(t *testing.T) {
 		status corev1.PodStatus
 		want   []corev1.PodIP
 	}{
-		"none":                        {m: mirrortest.Member},
-		"no CIDRs":                    {m: mirrortest.Member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}},
-		"all":                         {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
-		"one of them special":         {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
-		"in its usual form":           {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
-		"only inside":                 {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
-		"none inside":                 {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
-		"not an address":              {m: mirrortest.MemberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},
-		"a kubelet before dual stack": {m: mirrortest.MemberWithCIDRs("10.8.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1"}, want: ips("10.8.0.1")},
+		"none":                         {m: mirrortest.Member},
+		"no CIDRs":                     {m: mirrortest.Member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}},
+		"all":                          {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
+		"one special address":          {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
+		"an address in canonical form": {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
+		"only inside":                  {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
+		"none inside":                  {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
+		"not an address":               {m: mirrortest.MemberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},
+		"a kubelet before dual stack":  {m: mirrortest.MemberWithCIDRs("10.8.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1"}, want: ips("10.8.0.1")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRootPodStatusContainers(t *testing.T) {
 	// Until the leaf has the ephemeral container, the root's generation is not observed.
 	leaf.Spec.EphemeralContainers = nil
 	if got := Translate(root, leaf, mirrortest.Member); got.ObservedGeneration != 0 {
-		t.Errorf("generation %d is observed, and the leaf lacks an ephemeral container", got.ObservedGeneration)
+		t.Errorf("generation %d is observed although the leaf lacks an ephemeral container", got.ObservedGeneration)
 	}
 }
 
@@ -182,13 +182,13 @@ func TestObservedGeneration(t *testing.T) {
 		change func(root, leaf *corev1.Pod)
 		want   int64
 	}{
-		"the leaf is up to date":                     {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
-		"the member's kubelet reports no generation": {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
-		"no kubelet has accepted the leaf":           {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
-		"the leaf is still to be deleted":            {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
-		"the member's kubelet is behind":             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
-		"a change of the root is not pushed":         {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
-		"a new label does not change the spec":       {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
+		"the leaf is up to date":                                      {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
+		"the member's kubelet reports no generation":                  {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
+		"no kubelet has accepted the leaf":                            {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
+		"the leaf is not deleted yet":                                 {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
+		"the member's kubelet has not observed the leaf's generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
+		"a change of the root is not pushed":                          {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
+		"a new label does not change the spec":                        {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestPodStatusCurrent(t *testing.T) {
 		"conditions in another order": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions[3], s.Conditions[4] = s.Conditions[4], s.Conditions[3]
 		}},
-		"a probe time that somebody set": {is: true, root: func(s *corev1.PodStatus) { s.Conditions[3].LastProbeTime = second(9) }},
-		"a disruption of the host's own": {is: true, root: func(s *corev1.PodStatus) {
+		"a probe time that another writer set": {is: true, root: func(s *corev1.PodStatus) { s.Conditions[3].LastProbeTime = second(9) }},
+		"a disruption by the host": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.DisruptionTarget, "True", 1))
 		}},
 		"a disruption that is missing": {want: func(s *corev1.PodStatus) {
@@ -252,12 +252,12 @@ func TestPodStatusCurrent(t *testing.T) {
 		}},
 		"another phase":           {want: func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded }},
 		"another transition time": {want: func(s *corev1.PodStatus) { s.Conditions[0].LastTransitionTime = second(5) }},
-		"a condition less":        {want: func(s *corev1.PodStatus) { s.Conditions = s.Conditions[:1] }},
-		"a condition more": {want: func(s *corev1.PodStatus) {
+		"a missing condition":     {want: func(s *corev1.PodStatus) { s.Conditions = s.Conditions[:1] }},
+		"an additional condition": {want: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.ContainersReady, "True", 4))
 		}},
 		"another condition": {want: func(s *corev1.PodStatus) { s.Conditions[1] = cond(corev1.ContainersReady, "True", 2) }},
-		"a message less":    {want: func(s *corev1.PodStatus) { s.Message = "" }},
+		"a missing message": {want: func(s *corev1.PodStatus) { s.Message = "" }},
 		"no address":        {want: func(s *corev1.PodStatus) { s.PodIP, s.PodIPs = "", nil }},
 		"another container": {want: func(s *corev1.PodStatus) { s.ContainerStatuses[0].RestartCount++ }},
 	}
@@ -357,7 +357,7 @@ func TestFailedPodStatus(t *testing.T) {
 			root.Status = Dated(got, second(99))
 			root.Status.QOSClass = own
 			if again := Failed(root, "Other", "again"); !Current(root, again) {
-				t.Errorf("changes again: %+v", again)
+				t.Errorf("the second result differs: %+v", again)
 			}
 			for _, c := range root.Status.Conditions {
 				if c.LastTransitionTime.IsZero() {
@@ -445,6 +445,6 @@ func TestHostilePodStatus(t *testing.T) {
 		t.Error("resources without a name")
 	}
 	if !Current(&corev1.Pod{Spec: root.Spec, Status: got}, got) {
-		t.Error("it would be written again and again")
+		t.Error("the second result differs, so Xylem would write repeatedly")
 	}
 }

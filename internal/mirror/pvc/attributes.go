@@ -41,8 +41,8 @@ func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 }
 
 // WithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
-// member and records the host's name for it. Both are empty for none. Earlier records stay as
-// long as the claim's status may name their classes.
+// member and records the host's name for it. Both are empty for none. It keeps earlier records
+// while the claim's status may name their classes.
 func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	before, notes := attributesNotes(leaf), map[string]string{}
@@ -65,8 +65,8 @@ func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string
 }
 
 // HostAttributesClass returns the host's name of a VolumeAttributesClass that a leaf claim, its
-// status or its volume names, or "" for none. A class that somebody in the member set keeps its
-// own name.
+// status or its volume names, or "" for none. A class that a user of the member set keeps its own
+// name.
 func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) string {
 	if member == "" {
 		return ""

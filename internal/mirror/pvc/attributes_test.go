@@ -30,17 +30,17 @@ func TestAttributesOf(t *testing.T) {
 		phase                      corev1.PersistentVolumeClaimPhase
 		want                       AttributesClass
 	}{
-		"none":                        {},
-		"the same":                    {root: "gold", leaf: "m-gold", noted: "gold"},
-		"the same, and noted nowhere": {root: "gold", leaf: "gold"},
-		"one, where there was none":   {root: "gold", want: AttributesChange},
-		"another":                     {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},
-		"another, which is the same one in the member": {root: "lead", leaf: "m-gold", noted: "gold", want: AttributesChange},
-		"somebody in the member chose another":         {root: "gold", leaf: "m-lead", want: AttributesChange},
-		"another, not bound yet":                       {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimPending},
-		"another, lost":                                {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimLost},
-		"taken back before it was applied":             {leaf: "m-gold", noted: "gold", want: AttributesChange},
-		"not to be taken off":                          {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
+		"none":                         {},
+		"the same":                     {root: "gold", leaf: "m-gold", noted: "gold"},
+		"the same class, not recorded": {root: "gold", leaf: "gold"},
+		"a class instead of none":      {root: "gold", want: AttributesChange},
+		"another":                      {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},
+		"another class that maps to the same member class": {root: "lead", leaf: "m-gold", noted: "gold", want: AttributesChange},
+		"a user of the member chose another class":         {root: "gold", leaf: "m-lead", want: AttributesChange},
+		"another class, not bound yet":                     {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimPending},
+		"another, lost":                                    {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimLost},
+		"reverted before it was applied":                   {leaf: "m-gold", noted: "gold", want: AttributesChange},
+		"removed after it was applied":                     {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: named(tc.root)}), classed("", "")
@@ -78,13 +78,13 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		leaf            *corev1.PersistentVolumeClaim
 		current, target string
 	}{
-		"at rest":                    {leaf, "gold", ""},
-		"changing":                   {changing, "gold", "silver"},
-		"canceled":                   {back, "gold", "silver"},
-		"over":                       {over, "gold", ""},
-		"somebody else's class":      {strange, "m-lead", ""},
-		"notes that cannot be read":  {broken, "m-gold", ""},
-		"canceled, with none before": {none, "", ""},
+		"at rest":                               {leaf, "gold", ""},
+		"changing":                              {changing, "gold", "silver"},
+		"canceled":                              {back, "gold", "silver"},
+		"over":                                  {over, "gold", ""},
+		"a class that a user of the member set": {strange, "m-lead", ""},
+		"records that do not parse":             {broken, "m-gold", ""},
+		"canceled, no class before":             {none, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
@@ -102,14 +102,14 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		t.Errorf("left: %v, %v", none.Annotations, none.Spec)
 	}
 	if raw := over.Annotations["xylem.io/attributes-classes"]; raw != `{"m-gold":"gold"}` {
-		t.Errorf("notes that nothing needs any more are kept: %s", raw)
+		t.Errorf("unneeded records are kept: %s", raw)
 	}
 	if leaf.Annotations["xylem.io/attributes-classes"] != `{"m-gold":"gold"}` {
-		t.Error("the claim itself was changed")
+		t.Error("the function changed its argument")
 	}
 	hostile := leaf.DeepCopy()
 	hostile.Annotations["xylem.io/attributes-classes"] = `{"m-gold":"` + strings.Repeat("x", 10_000) + `"}`
 	if got := HostAttributesClass(hostile, "m-gold"); len(got) > nameLimit+len("…") {
-		t.Errorf("%d bytes of a member's", len(got))
+		t.Errorf("the status has %d bytes of a member's class names", len(got))
 	}
 }

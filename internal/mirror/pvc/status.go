@@ -49,7 +49,7 @@ func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolume
 	return own
 }
 
-// StatusCurrent reports whether the root already shows want, and nothing else of Xylem's. A
+// StatusCurrent reports whether the root already shows want, and no other field that Xylem owns. A
 // capacity or volume attributes class that want lacks belongs to the host's PV controller, which
 // sets them when it binds the claim.
 func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {

@@ -91,15 +91,15 @@ func TestConfigDrift(t *testing.T) {
 		want, leaf corev1.ConfigMap
 		drift      ConfigDrift
 	}{
-		"the same":                     {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
-		"immutable and the same":       {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
-		"no data in two ways":          {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
-		"labels, which no Pod sees":    {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
-		"other data":                   {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
-		"other binary data":            {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
-		"immutable from now on":        {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
-		"other data, leaf immutable":   {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
-		"re-created and not immutable": {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"the same":                            {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
+		"immutable and equal":                 {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
+		"nil data and empty data":             {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
+		"other labels, which Pods do not see": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
+		"other data":                          {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
+		"other binary data":                   {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
+		"immutable from now on":               {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
+		"other data, leaf immutable":          {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"an immutable leaf of a mutable root": {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

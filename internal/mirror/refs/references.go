@@ -25,9 +25,9 @@ type Reference struct {
 	Optional bool
 }
 
-// Of returns the ConfigMaps and Secrets that the leaf of a root Pod needs, each once, by kind
-// and name. An object that is required anywhere is required. It skips references that
-// translation drops, and kube-root-ca.crt, which the member has itself.
+// Of returns the ConfigMaps and Secrets that the leaf of a root Pod needs, each once, by kind and
+// name. An object that is required anywhere is required. It skips references that translation
+// drops, and kube-root-ca.crt, which every member has.
 func Of(pod *corev1.Pod) []Reference {
 	r := references{}
 	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {

@@ -55,7 +55,7 @@ func TestReferences(t *testing.T) {
 			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{ref("pull"), ref("")}},
 			want: []Reference{{"Secret", "pull", true}},
 		},
-		"needed once is needed, whichever comes first": {
+		"required once, optional elsewhere": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{
 				{EnvFrom: []corev1.EnvFromSource{
 					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a"), Optional: mirrortest.Ptr(true)}},
@@ -66,7 +66,7 @@ func TestReferences(t *testing.T) {
 			}},
 			want: []Reference{{"ConfigMap", "a", false}, {"ConfigMap", "b", false}},
 		},
-		"the CA that every namespace has": {
+		"the CA in every namespace": {
 			spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("kube-root-ca.crt")},
 			}}}},

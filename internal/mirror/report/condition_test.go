@@ -32,15 +32,15 @@ func TestClaimCondition(t *testing.T) {
 		problem *mirror.Refusal
 		want    map[string]any // nil: no write needed
 	}{
-		"no problem":              {root: claim(other)},
-		"a problem":               {root: claim(other), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
-		"the same problem":        {root: claim(shown), problem: &mirror.Refusal{Reason: "R", Message: "m"}},
-		"another problem":         {root: claim(shown), problem: &mirror.Refusal{Reason: "S", Message: "n"}, want: condition("S", "n", "2026-03-01T12:00:00Z")},
-		"a member that fails now": {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
-		"it fails otherwise":      {root: claim(fails), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
-		"a member that is away":   {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonMemberAway, Message: "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
-		"the problem has gone":    {root: claim(shown, other), want: map[string]any{}},
-		"the condition is True":   {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
+		"no problem":                          {root: claim(other)},
+		"a problem":                           {root: claim(other), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
+		"the same problem":                    {root: claim(shown), problem: &mirror.Refusal{Reason: "R", Message: "m"}},
+		"another problem":                     {root: claim(shown), problem: &mirror.Refusal{Reason: "S", Message: "n"}, want: condition("S", "n", "2026-03-01T12:00:00Z")},
+		"now the member fails":                {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
+		"the member fails for another reason": {root: claim(fails), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
+		"the member is away":                  {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonMemberAway, Message: "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
+		"no problem anymore":                  {root: claim(shown, other), want: map[string]any{}},
+		"the condition is True":               {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got map[string]any

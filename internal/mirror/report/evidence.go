@@ -54,7 +54,7 @@ const codeExhausted = "ResourceExhausted"
 // Reassigning such a claim could leave a volume that no later call refers to.
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 
-// SaysProvisioningFailed reports whether a member's event says that a claim's volume could not
+// SaysProvisioningFailed reports whether a member's event reports that a claim's volume could not
 // be created.
 func SaysProvisioningFailed(event *corev1.Event) bool {
 	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
@@ -83,8 +83,8 @@ func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 	return last != nil && isSlow(last.Message)
 }
 
-// isSlow reports whether the volume may still be created after a failure. If the class is gone,
-// no provisioner retries, so it will not.
+// isSlow reports whether the volume may still be created after a failure. If the class was deleted,
+// no provisioner retries, so the volume will not be created.
 func isSlow(message string) bool {
 	return slices.Contains(slow, wording.Code(message)) && !wording.ClassNotFound(message)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Tried is the content of a root claim's annotation AnnotationTried: the members that failed to
-// satisfy the claim. A round ends when no member is left to try. The next one begins after a
+// satisfy the claim. A round ends when Xylem has tried all members. The next one begins after a
 // pause.
 type Tried struct {
 	// Rounds is the number of rounds that have ended.
@@ -114,7 +114,7 @@ func (t Tried) End(now time.Time, timeout time.Duration) Tried {
 	return t
 }
 
-// Said returns the messages of all members except one.
+// Said returns the messages of all members except the given one.
 func (t Tried) Said(except string) string {
 	var said []string
 	for _, m := range t.Members {

@@ -27,14 +27,14 @@ func TestTriedIsKept(t *testing.T) {
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTried: text}}}
 	if diff := cmp.Diff(tried, TriedOf(claim)); diff != "" {
-		t.Errorf("read back: %s", diff)
+		t.Errorf("parsed again: %s", diff)
 	}
 	words := sanitize.Plain("member second: "+strings.Repeat("x", 2*triedWords), triedWords)
 	if diff := cmp.Diff(words+"; member first[31m refuses", tried.Said("")); diff != "" {
-		t.Errorf("each once, the last of each, in plain words, in order: %s", diff)
+		t.Errorf("want the last message of each member once, sanitized and in order: %s", diff)
 	}
 	if !tried.Has("id1") || tried.Has("id3") {
-		t.Error("which members were tried is forgotten")
+		t.Error("the attempted members were lost")
 	}
 	got := tried.AfterOthers(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no capacity"}, second)
 	if diff := cmp.Diff("member second has no capacity. Tried before: member first[31m refuses. "+Advice(v1alpha1.ReasonOutOfSpace), got.Message); diff != "" {
@@ -42,7 +42,7 @@ func TestTriedIsKept(t *testing.T) {
 	}
 	claim.Annotations[v1alpha1.AnnotationTried] = "{"
 	if diff := cmp.Diff(Tried{}, TriedOf(claim)); diff != "" {
-		t.Errorf("one that does not parse: %s", diff)
+		t.Errorf("an annotation that does not parse: %s", diff)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestTriedRounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tried := Tried{Rounds: test.rounds, Members: []TriedMember{{Cluster: "id1"}}}.End(now, test.timeout)
 			if pause := time.Unix(tried.Until, 0).Sub(now); pause != test.want {
-				t.Errorf("the pause is %s, not %s", pause, test.want)
+				t.Errorf("the pause is %s, want %s", pause, test.want)
 			}
 			if during := tried.Begin(now.Add(test.want - time.Second)); !during.Has("id1") || during.Until == 0 {
 				t.Error("a new round before the pause is over")

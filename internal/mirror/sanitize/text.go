@@ -19,9 +19,9 @@ const (
 	ellipsis = "…"
 )
 
-// Plain returns a text that somebody else wrote, safe to show and store: valid UTF-8, at most
-// limit bytes of whole characters, without control characters that a terminal would interpret
-// (except line breaks and tabs) or characters that change the writing direction.
+// Plain makes a text of another writer safe to show and store: valid UTF-8, at most limit bytes of
+// whole characters, without control characters that a terminal would interpret (except line breaks
+// and tabs) or characters that change the writing direction.
 func Plain(text string, limit int) string {
 	long := len(text) > limit
 	if long {

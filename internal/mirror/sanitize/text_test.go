@@ -16,15 +16,15 @@ func TestPlain(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"short":                         {"abc", 4, "abc"},
-		"fits":                          {"abcd", 4, "abcd"},
-		"long":                          {"abcdefgh", 6, "abc…"},
-		"long, in a character":          {"abücdefg", 6, "ab…"},
-		"line breaks and tabs":          {"a\n\tb", 9, "a\n\tb"},
-		"an escape that clears screens": {"a\x1b[2Jb\r\x00\x7f\u009b", 99, "a[2Jb"},
-		"text that runs backwards":      {"a\u202egpj.exe\u2066", 99, "agpj.exe"},
-		"no UTF-8":                      {"a\xff\xfeb", 99, "ab"},
-		"other scripts":                 {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
+		"short":                             {"abc", 4, "abc"},
+		"fits":                              {"abcd", 4, "abcd"},
+		"long":                              {"abcdefgh", 6, "abc…"},
+		"truncated within a character":      {"abücdefg", 6, "ab…"},
+		"line breaks and tabs":              {"a\n\tb", 9, "a\n\tb"},
+		"an escape that clears screens":     {"a\x1b[2Jb\r\x00\x7f\u009b", 99, "a[2Jb"},
+		"text with right-to-left overrides": {"a\u202egpj.exe\u2066", 99, "agpj.exe"},
+		"no UTF-8":                          {"a\xff\xfeb", 99, "ab"},
+		"other scripts":                     {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Plain(tc.text, tc.limit)); diff != "" {
@@ -47,7 +47,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Line(tc.text, 14); got != tc.want {
-				t.Errorf("it is %q, want %q", got, tc.want)
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func FuzzPlain(f *testing.F) {
 			t.Errorf("%q at %d became %q", text, limit, got)
 		}
 		if Plain(got, limit) != got {
-			t.Errorf("%q is not the end of it: writes would never settle", got)
+			t.Errorf("sanitizing %q again changes it, so writes would never settle", got)
 		}
 	})
 }
@@ -78,6 +78,6 @@ func TestAmounts(t *testing.T) {
 		t.Error("the member's list was changed")
 	}
 	if Amounts(nil) != nil {
-		t.Error("something of nothing")
+		t.Error("an empty list became non-empty")
 	}
 }

@@ -61,7 +61,7 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 }
 
 // requiredTerms translates alternatives. If a term becomes empty, every node of the member
-// satisfies it, and so the whole requirement.
+// satisfies it, and therefore the whole requirement.
 func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
 	if s == nil {
 		return nil

@@ -77,7 +77,7 @@ const handleLimit = 1024
 
 // RecordContent returns a host content that records its leaf content. A handle means that the
 // driver has responded, so the content is no longer being created. Policy Retain in the member
-// wins, and the host content shows it.
+// takes precedence, and the host content shows it.
 func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeLeafUID, string(leaf.UID))

@@ -16,7 +16,7 @@ import (
 const (
 	// AnnBeingCreated is on a content while its driver may be taking the snapshot.
 	AnnBeingCreated = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
-	// AnnBeingDeleted is on a content whose VolumeSnapshot is being deleted, or is gone.
+	// AnnBeingDeleted is on a content whose VolumeSnapshot is being deleted, or was deleted.
 	AnnBeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 	// FinalizerContent protects a content until its driver has acted on the policy.
 	FinalizerContent = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
@@ -56,7 +56,7 @@ func Own(content *snapshotv1.VolumeSnapshotContent) bool {
 }
 
 // PlacedIn returns the cluster ID of the member that has, or may have, the snapshot of a host
-// content. It is empty if none has.
+// content. It is empty if no member has it.
 func PlacedIn(content *snapshotv1.VolumeSnapshotContent) string {
 	return content.Annotations[v1alpha1.AnnotationPlacedIn]
 }
@@ -94,7 +94,7 @@ type Record struct {
 	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content. They are
 	// empty until Xylem records them.
 	Snapshot, Content types.UID
-	// Handle is that of the member's driver.
+	// Handle is the handle from the member's driver.
 	Handle string
 }
 
@@ -107,8 +107,9 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	}
 }
 
-// Names reports whether a leaf content has the handle that is recorded, if one is. A csi-snapshotter
-// sets it once, and clears it in a content that is being deleted, when the snapshot is gone.
+// Names reports whether a leaf content has the handle that is recorded, if one is. A
+// csi-snapshotter sets it once. It clears it in a content that is being deleted, after it has
+// deleted the snapshot.
 func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	handle := HandleOf(leaf)
 	return r.Handle == "" || handle == r.Handle || handle == "" && leaf.DeletionTimestamp != nil

@@ -78,7 +78,7 @@ func (a *authority) request(t *testing.T, user string, usage x509.ExtKeyUsage) *
 	return r
 }
 
-// reviewer is a host's API server that answers reviews and serves the ConfigMap of the CA.
+// reviewer is a host's API server that responds to reviews and serves the ConfigMap of the CA.
 type reviewer struct {
 	configMap corev1.ConfigMap
 	changes   chan corev1.ConfigMap

@@ -4,7 +4,7 @@
 // controllers of volumes share theirs (package volume/lifecycle). Each controller observes the
 // snapshot of its request, calls Next, and takes the step if it owns it.
 //
-// The first row whose conditions, and those of its section, are all met applies. The conditions of
+// The first row that meets all its conditions, and those of its section, applies. The conditions of
 // host_snapshot's rows concern the host alone. So host_snapshot and a member's controllers, which
 // observe more, find the same row. internal/SNAPSHOTS.md is generated from the table.
 //

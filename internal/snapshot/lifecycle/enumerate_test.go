@@ -128,66 +128,66 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	if s.OtherContent != nil {
 		switch p.Step {
 		case SetDelete, DeleteContent, DeleteLeaf, DeleteKept, DropHost, DropKept:
-			return "a snapshot ends whose name another one has (I2)"
+			return "a snapshot ends although another one has its name (I2)"
 		default:
 		}
 		if p.Step == None && p.Report == nil && s.Host.DeletionTimestamp != nil && p.Owner == RootSnapshot && p.Phase != Ending {
-			return "a snapshot whose name another one has waits without a reason (I6)"
+			return "a snapshot waits for its name without a reason (I6)"
 		}
 	}
 	switch p.Step {
 	case SetDelete, DeleteContent:
 		if !asked || !own || record.Content != s.Content.UID {
-			return "a leaf content is destroyed that nobody asked to be destroyed, or that is not recorded (I2)"
+			return "a leaf content is destroyed without a request or a record (I2)"
 		}
 	case DeleteLeaf:
 		if !asked || !own || s.Content != nil && record.Content != s.Content.UID {
-			return "a leaf is deleted whose snapshot may go with it (I2)"
+			return "a leaf is deleted although that may destroy its snapshot (I2)"
 		}
 	case DeleteKept, DeleteOrphaned:
 		if !mirrorsnapshot.Retained(s.Content) || !s.RootEnded() {
-			return "a leaf is deleted whose snapshot goes with it, or whose root lives (I2)"
+			return "a leaf is deleted although that destroys its snapshot, or its root exists (I2)"
 		}
 		if p.Step == DeleteOrphaned && s.Host != nil {
 			return "a leaf that the host represents is treated as an orphan (I2)"
 		}
 	case DropHost:
 		if !asked || s.Leaf != nil || s.Content != nil {
-			return "the host forgets a snapshot of which something is left (I1)"
+			return "the host releases a snapshot that has leaves (I1)"
 		}
 	case DropKept:
 		if s.Leaf != nil || s.Content != nil && s.SecuredContent() != nil {
-			return "the host forgets a snapshot that is not kept (I1, I2)"
+			return "the host releases a snapshot that is not kept (I1, I2)"
 		}
 	case Release:
 		if mirrorsnapshot.PlacedIn(s.Host) != "" || !s.RootEnded() {
-			return "the host forgets a snapshot that a member may have (I1)"
+			return "the host releases a snapshot that a member may have (I1)"
 		}
 	case Abandon:
 		if !s.RootEnded() || !s.Released() {
-			return "a snapshot is abandoned that nobody abandons (I1)"
+			return "a snapshot is abandoned without a request (I1)"
 		}
 	case CreateLeaf:
 		if record.Snapshot != "" || s.Leaf != nil || s.Content != nil || s.RootEnded() || mirrorsnapshot.PlacedIn(s.Host) != member.ClusterID {
-			return "a second snapshot is taken, or one without a place (I3)"
+			return "a second snapshot is taken, or an unplaced one (I3)"
 		}
 	case Place:
 		if s.Leaf != nil || s.Content != nil || s.RootEnded() || s.Host.DeletionTimestamp != nil {
-			return "a snapshot is placed that has a leaf, or has ended (I3)"
+			return "a snapshot with a leaf, or an ended one, is placed (I3)"
 		}
 	case Secure:
 		if s.SecuredContent() == nil {
-			return "a leaf content is written to that is as it should be (I5)"
+			return "an up-to-date leaf content is written (I5)"
 		}
 		if asked && s.Content != nil && s.Stamped() && own {
-			return "a leaf content is retained that is being destroyed (I5)"
+			return "a leaf content that is being destroyed is retained (I5)"
 		}
 	case RecordContent:
 		if s.Content == nil || s.Recorded() {
 			return "a host content is written to that is as it should be (I5)"
 		}
 		if !s.Stamped() {
-			return "a leaf content is recorded that is not stamped (I2)"
+			return "an unstamped leaf content is recorded (I2)"
 		}
 	case RecordLeaf:
 		if s.Leaf == nil || record.Snapshot != "" {
@@ -197,18 +197,17 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	}
 	switch {
 	case p.Owner == "" && p.Phase != Foreign:
-		return "nobody has the state (I6)"
+		return "no controller owns the state (I6)"
 	case p.Owner == HostSnapshot && s.Host == nil:
-		return "host_snapshot has a snapshot that it does not observe (I6)"
+		return "host_snapshot owns a snapshot that it does not observe (I6)"
 	case p.Step != None && !s.Linked && p.Owner != HostSnapshot:
 		return "a step is planned without the member (I6)"
 	}
 	return ""
 }
 
-// For every combination of objects, the plan has an owner and destroys
-// nothing without a reason. host_snapshot, which does not observe the member, finds the same rows
-// for itself.
+// For every combination of objects, the plan has an owner and destroys nothing without a reason.
+// host_snapshot, which does not observe the member, finds the same rows for its own steps.
 func TestEveryCombination(t *testing.T) {
 	steps, seen, failures := map[Step]int{}, 0, 0
 	for _, host := range hosts() {
@@ -232,7 +231,7 @@ func TestEveryCombination(t *testing.T) {
 						}
 						if is() && host != nil && s.Content != nil && mirrorsnapshot.RecordOf(host).Content != "" {
 							if s.NameTaken || s.Earlier || s.Unmet != nil || s.Invalid != nil {
-								return // possible only before there is a content
+								return // possible only before the content exists
 							}
 							s.Content, s.OtherContent = nil, s.Content
 						}

@@ -78,13 +78,12 @@ type row struct {
 	owner Owner
 	// until describes what ends a state that has no step.
 	until string
-	// reason is that of the message that report returns.
+	// reason is the reason of the message that report returns.
 	reason string
 	report func(*snapshot.Observed) *mirror.Refusal
 }
 
-// Next returns the plan for a snapshot: that of the first row whose conditions are met. It is
-// pure.
+// Next returns the plan for a snapshot: the plan of the first row that matches. It is pure.
 func Next(s *snapshot.Observed) Plan {
 	for i := range table {
 		if !met(table[i].when, s) {

@@ -141,8 +141,8 @@ func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Req
 	})
 }
 
-// inNamespace enqueues those of them whose VolumeSnapshot is in a namespace: its labels may
-// determine whether the member admits it.
+// inNamespace enqueues the unplaced contents of a namespace, because its labels may determine
+// whether the member admits it.
 func (o Observer) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.RootOf(content).Namespace == namespace.GetName() && mirrorsnapshot.RecordOf(content).Snapshot == ""

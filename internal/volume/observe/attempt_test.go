@@ -33,15 +33,15 @@ func TestOfThisClaim(t *testing.T) {
 		others  []leafClaim
 		want    *mirror.Refusal
 	}{
-		"nothing against it":                     {nil, []leafClaim{leaf(late)}, nil},
-		"its only claim":                         {unschedulable, nil, unschedulable},
-		"the other is not in the member":         {unschedulable, []leafClaim{{}}, unschedulable},
-		"the other waits for a node too":         {unschedulable, []leafClaim{leaf(late)}, unschedulable},
-		"the other is being made, at once":       {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
-		"the other is being made, at its node":   {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
-		"the other's class is gone":              {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
-		"the other is made":                      {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
-		"the Pod is not let in, whatever it has": {refused, []leafClaim{leaf(immediate)}, refused},
+		"no reason against it":                             {nil, []leafClaim{leaf(late)}, nil},
+		"its only claim":                                   {unschedulable, nil, unschedulable},
+		"the other claim is not in the member":             {unschedulable, []leafClaim{{}}, unschedulable},
+		"the other claim waits for a node too":             {unschedulable, []leafClaim{leaf(late)}, unschedulable},
+		"the other claim is being provisioned immediately": {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
+		"the other claim is being provisioned on its node": {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
+		"the other claim's class does not exist":           {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
+		"the other claim is bound":                         {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
+		"the member refuses the Pod":                       {refused, []leafClaim{leaf(immediate)}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, ofThisClaim(tc.problem, tc.others)); diff != "" {

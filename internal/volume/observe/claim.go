@@ -39,8 +39,8 @@ type ClaimObserver struct {
 
 // Claim has the objects of both clusters under the name of a claim.
 type Claim struct {
-	// Root claim, and Xylem's leaf claim of that name, for whichever root its origin names. nil
-	// means that the object does not exist.
+	// Root claim, and Xylem's leaf claim of that name, for any root. nil means that the object does
+	// not exist.
 	Root, Leaf *corev1.PersistentVolumeClaim
 	Origin     mirror.Origin
 	// Observed is the input of the decision, or nil without Root and Leaf.
@@ -48,13 +48,13 @@ type Claim struct {
 }
 
 // HandedOver reports whether the volume of a stale leaf claim now belongs to another claim,
-// maybe of another name. The plan is for that one.
+// possibly with another name. The plan is for that claim.
 func (c *Claim) HandedOver() bool {
 	s := c.Observed
 	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)
 }
 
-// ForRoot reports whether the observation is of the root's volume, and of no other claim's.
+// ForRoot reports whether the observation is of the root's volume, and not of another claim's.
 func (c *Claim) ForRoot() bool {
 	return c.Root != nil && c.Observed.Root != nil && c.Observed.Root.UID == c.Root.UID
 }
@@ -246,8 +246,8 @@ func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error 
 	return err
 }
 
-// observeMember reads the classes on both sides, the member's node and its namespace. The class
-// of a promise is that at the time of its creation.
+// observeMember reads the classes on both sides, the member's node and its namespace. The class of
+// a promise is the class at the time of its creation.
 func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	name := hostclass.NameOf(c.Root)

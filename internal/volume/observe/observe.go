@@ -85,9 +85,9 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeTenant(ctx, s)
 }
 
-// ofVolume returns the observation of the volume on which the decision about a claim depends:
-// the leaf claim's volume if its root is gone, or else this member's volume to which the root
-// is bound. It returns nil if there is neither.
+// ofVolume returns the observation of the volume on which the decision about a claim depends: the
+// leaf claim's volume if its root was deleted, or else this member's volume to which the root is
+// bound. It returns nil without either.
 func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
@@ -116,7 +116,7 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 		return nil, err
 	}
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
-		s.Host, s.Earlier = &s.Earlier[0], nil // it represents the volume that is gone
+		s.Host, s.Earlier = &s.Earlier[0], nil // it represents the deleted volume
 		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
 		if err := o.observeHosts(ctx, s); err != nil {
 			return nil, err
@@ -179,8 +179,9 @@ func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	}
 }
 
-// observeHosts reads the host PV that represents the volume, unless it is known, and a second
-// one that does. Otherwise, it reads those that represent another volume of its name.
+// observeHosts reads the host PV that represents the volume, unless it is known, and a second host
+// PV that represents it. Otherwise, it reads the host PVs that represent another volume with its
+// name.
 func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
@@ -199,9 +200,9 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// relate reads the claims of both clusters that concern the volume. If no host PV represents
-// it, it also reads PVs that may become its mirror or that have its names. known is the leaf
-// claim of a root that is gone, if the observation is of one.
+// relate reads the claims of both clusters that concern the volume. If no host PV represents it, it
+// also reads PVs that may become its mirror or that have its names. known is the observed leaf
+// claim if its root was deleted, or else nil.
 func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -218,9 +219,9 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	return nil
 }
 
-// observeClaims reads the leaf claim of the host PV's root, and the one to which the leaf PV is
-// bound. The known one is neither of them if only its volumeName refers to the volume. No other
-// controller finds it in that case.
+// observeClaims reads the leaf claim of the host PV's root, and the leaf claim to which the leaf PV
+// is bound. The known leaf claim is neither of them if only its volumeName refers to the volume. No
+// other controller finds it in that case.
 func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.HostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
@@ -264,7 +265,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
 
-// root returns the root of a leaf claim, or nil if it is gone.
+// root returns the root of a leaf claim, or nil if it was deleted.
 func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, origin.Root)
 	if claim == nil || claim.UID != origin.UID {
@@ -302,7 +303,7 @@ func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.Name
 	return claim, origin, err
 }
 
-// observeRoot reads the claim that the volume is for.
+// observeRoot reads the claim that has, or will have, the volume.
 func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	if s.Origin.UID == "" {
 		return nil
@@ -319,9 +320,9 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// observeUnmirrored reads the PVs that may represent the volume, and those that have its names.
-// Each read shows the current state of the cache: a PV that appears after the first read, and
-// that a later one finds, represents the volume and does not have its name by accident.
+// observeUnmirrored reads the PVs that may represent the volume, and the PVs that have its names.
+// Each read shows the current state of the cache. So a PV that appears between two reads represents
+// the volume, and does not have its name by accident.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {

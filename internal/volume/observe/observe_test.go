@@ -97,8 +97,8 @@ func heldLeaf() *corev1.PersistentVolume {
 	return leaf
 }
 
-// A host PV that this process has just created may appear in the cache between two look-ups. It
-// is the leaf's own, and no second one is created under another name.
+// A host PV that this process has just created may appear in the cache between two look-ups. It is
+// the leaf's own mirror, and Xylem creates no second one with another name.
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {
 		t.Run(name, func(t *testing.T) {
@@ -109,10 +109,10 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Host == nil {
-				t.Fatal("not seen as the leaf's own")
+				t.Fatal("the host PV was not recognized as the leaf's mirror")
 			}
 			if step := lifecycle.Next(s).Step; step == lifecycle.CreateHost {
-				t.Error("another volume is made beside it")
+				t.Error("Xylem would create a second mirror")
 			}
 		})
 	}

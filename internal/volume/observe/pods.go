@@ -24,8 +24,8 @@ func (o ClaimObserver) PodsHere(ctx context.Context, claim types.NamespacedName)
 	return o.BoundHere(ctx, o.Host, pods)
 }
 
-// BoundHere returns those of the given Pods that are, or are about to be, bound to the member's
-// node. It reads from host.
+// BoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
+// reads from host.
 func (o ClaimObserver) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var here []corev1.Pod
 	for i := range pods {

@@ -65,12 +65,12 @@ func TestPodsHere(t *testing.T) {
 		"bound here":      {pod: boundTo(member.NodeName), want: true},
 		"bound elsewhere": {pod: boundTo(elsewhere), other: other(member.NodeName, "")},
 		"nominated":       {other: other("", "")},
-		"nominated, the other claim is asked for":  {other: other(member.NodeName, ""), want: true},
-		"nominated, the other claim is bound":      {other: other(member.NodeName, "pv-2"), want: true},
-		"nominated, the other claim is elsewhere":  {other: other(elsewhere, "pv-2")},
-		"nominated, the other claim is a promise":  {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
-		"nominated, there is no other claim (yet)": {},
-		"nominated elsewhere":                      {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
+		"nominated, the other claim is selected for the node": {other: other(member.NodeName, ""), want: true},
+		"nominated, the other claim is bound":                 {other: other(member.NodeName, "pv-2"), want: true},
+		"nominated, the other claim is in another member":     {other: other(elsewhere, "pv-2")},
+		"nominated, the other claim is a promise":             {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
+		"nominated, the other claim does not exist (yet)":     {},
+		"nominated elsewhere":                                 {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := nominatedPod()
@@ -96,13 +96,13 @@ func TestUses(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a Pod":              {func(*corev1.Pod) {}, true},
-		"one that has ended": {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
-		"being deleted":      {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, false},
-		"a DaemonSet's, which is never pushed": {func(pod *corev1.Pod) {
+		"a Pod":                {func(*corev1.Pod) {}, true},
+		"a Pod that has ended": {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
+		"being deleted":        {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, false},
+		"a Pod of a DaemonSet, which is never pushed": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 		}, false},
-		"the same, pushed before": {func(pod *corev1.Pod) {
+		"a Pod of a DaemonSet that was pushed before": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
 		}, true},

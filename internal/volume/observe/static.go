@@ -53,8 +53,8 @@ func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1
 	return s, o.observeImportClass(ctx, s)
 }
 
-// observeHolder finds our leaf claim to which the leaf PV is bound, and the root in the leaf PV's
-// stamp.
+// observeHolder finds this host's leaf claim to which the leaf PV is bound, and the root in the
+// leaf PV's stamp.
 func (o Observer) observeHolder(ctx context.Context, s *volume.Observed) error {
 	holder, origin, err := o.holder(ctx, s)
 	if err != nil {

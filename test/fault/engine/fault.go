@@ -33,7 +33,7 @@ const (
 	StaleClaims  Kind = "stale-claims"  // the same for one kind only, in all clusters, while others are current
 	StaleVolumes Kind = "stale-volumes" // the same
 	StalePods    Kind = "stale-pods"    // the same
-	LagClaims    Kind = "lag-claims"    // the watches of one kind deliver nothing for a while, in all clusters
+	LagClaims    Kind = "lag-claims"    // the watches of one kind deliver no events for some time, in all clusters
 	LagVolumes   Kind = "lag-volumes"   // the same
 	LagPods      Kind = "lag-pods"      // the same
 
@@ -43,7 +43,7 @@ const (
 	LagContents    Kind = "lag-contents"    // the same
 
 	RestoreHost       Kind = "restore-host"        // the host's etcd is restored to before the scenario, while the manager runs
-	RestoreMember     Kind = "restore-member"      // the same for a member: that of the write, or the first
+	RestoreMember     Kind = "restore-member"      // the same for a member: the member of the write, or the first
 	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager restarts
 	KillRestoreMember Kind = "kill-restore-member" // the same for a member
 )
@@ -63,7 +63,7 @@ var OfSnapshots = []Kind{StaleContents, LagSnapshots, LagContents, StaleSnapshot
 // Restores are the ways to restore a cluster.
 var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestoreHost}
 
-// lagging is the resource whose cache lags.
+// lagging is the resource with a lagging cache.
 var lagging = map[Kind]string{
 	StaleClaims: "persistentvolumeclaims", StaleVolumes: "persistentvolumes", StalePods: "pods",
 	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",

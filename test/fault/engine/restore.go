@@ -116,9 +116,9 @@ func (t *restore) made() (at time.Time, err error) {
 	return t.done, t.err
 }
 
-// restored waits until the manager has noticed the restore and everything is at rest. Then it
-// confirms as an admin, and waits for rest again. The restore may undo the users' actions, so
-// there is no end state to compare with. But everything that is destroyed must have been proven.
+// restored waits until the manager has detected the restore and writes no more. Then it confirms as
+// an admin, and waits again. The restore may undo the users' actions, so no end state can be
+// compared. But every destruction must have been proven.
 func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (end outcome, err error) {
 	at, err := to.made()
 	if err != nil {

@@ -26,9 +26,9 @@ const (
 	// graceRestored is the grace of a run with a restored cluster. What continues after the
 	// confirmation depends on controllers of that cluster, which have just started.
 	graceRestored = time.Minute
-	// rest is how long nothing may be written after the end; minute is the same for the long
-	// check. lull is the time before the long check, in which empty leaf namespaces are still
-	// removed (after half a minute).
+	// rest is how long no write may occur after the end; minute is the same for the long check.
+	// lull is the time before the long check, in which empty leaf namespaces are still removed
+	// (after half a minute).
 	rest   = 1500 * time.Millisecond
 	minute = time.Minute
 	lull   = 3 * time.Minute
@@ -40,7 +40,7 @@ const (
 type Spec struct {
 	Scenario scenario.Scenario
 	Faults   []Fault
-	// Name is that of its namespace, without the prefix.
+	// Name is the name of its namespace, without the prefix.
 	Name string
 	// Minute also requires a whole minute without writes.
 	Minute bool
@@ -58,13 +58,13 @@ type Result struct {
 	// Violations are what the oracles found. Dump is the state at that time.
 	Violations []oracle.Violation
 	Dump       string
-	// Missed are faults whose write did not occur. The run is judged all the same.
+	// Missed are faults whose write did not occur. The run is judged anyway.
 	Missed []Fault
 	// Points are the writes, in order.
 	Points []Point
 	State  []string
 	Took   time.Duration
-	// Err is why the run could not be executed. It says nothing about Xylem.
+	// Err is why the run could not be executed. It is not a result about Xylem.
 	Err error
 	// Dirty: the rig cannot be reused.
 	Dirty bool
@@ -212,7 +212,7 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 	}
 }
 
-// still waits until a condition holds and nothing has been written for a while. It returns the
+// still waits until a condition is met and no write has occurred for some time. It returns the
 // writes of the last interval, and what was missing. Both are empty unless patience ran out.
 func (b *bench) still(
 	ctx context.Context, so func(context.Context) error, namespace string,

@@ -30,7 +30,7 @@ type Mutation struct {
 	Scenario, Fault string
 	// Check is the test of test/model that reveals it, if it is not TestCheck.
 	Check string
-	// Caught lists the invariants of which at least one must be violated.
+	// Caught lists invariants. The mutation must violate at least one of them.
 	Caught []string
 }
 

@@ -53,8 +53,8 @@ type Evidence struct {
 	// Orphaned are the volumes, and OrphanedSnapshots the snapshots, that the registrations
 	// report as orphaned, by member.
 	Orphaned, OrphanedSnapshots map[string]int
-	// Requests are those of Xylem's own identities since the beginning, by cluster. Quiet are
-	// those after the end, when nothing should be written.
+	// Requests are the requests of Xylem's own identities since the beginning, by cluster. Quiet
+	// are the requests after the end, when no write is expected.
 	Requests, Quiet map[string]controlplane.Requests
 	// Strict: writes with a delay of seconds count in Quiet, too.
 	Strict bool
@@ -66,8 +66,8 @@ type Evidence struct {
 	Unsettled string
 	// Panics are the last log lines of managers that crashed.
 	Panics []string
-	// State is the normalized end state, and Reference that of a run without faults. nil means
-	// that there is nothing to compare.
+	// State is the normalized end state. Reference is the end state of a run without faults, or nil
+	// if the two must not be compared.
 	State, Reference []string
 }
 

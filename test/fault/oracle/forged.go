@@ -16,9 +16,8 @@ const AnnotationForged = "example.com/forged"
 
 func isForged(obj client.Object) bool { return obj.GetAnnotations()[AnnotationForged] != "" }
 
-// believed is I8: nothing that a member's admin forges decides anything in the host. No root
-// claim is placed because of a forged leaf claim alone, and no host PV represents a forged leaf
-// PV.
+// believed is I8: objects that a member's admin forges decide nothing in the host. No root claim is
+// placed because of a forged leaf claim alone, and no host PV represents a forged leaf PV.
 func believed(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, s := range e.History {

@@ -18,10 +18,10 @@ func TestBelieved(t *testing.T) {
 		more []Sighting
 		want []string
 	}{
-		"nothing came of it":            {nil, nil},
-		"the claim is placed elsewhere": {[]Sighting{seen(host, 4, placed("other"))}, nil},
-		"the claim is placed there":     {[]Sighting{seen(host, 4, placed(oneID))}, []string{"I8"}},
-		"the host represents it":        {[]Sighting{seen(host, 4, hostVolume(corev1.VolumeBound))}, []string{"I8"}},
+		"no effect in the host":                     {nil, nil},
+		"the claim is placed in another member":     {[]Sighting{seen(host, 4, placed("other"))}, nil},
+		"the claim is placed in the forging member": {[]Sighting{seen(host, 4, placed(oneID))}, []string{"I8"}},
+		"the host represents it":                    {[]Sighting{seen(host, 4, hostVolume(corev1.VolumeBound))}, []string{"I8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{
@@ -38,6 +38,6 @@ func TestBelieved(t *testing.T) {
 		})
 	}
 	if isForged(leafClaimOf(rootUID)) || !isForged(claim) || claim.Labels[v1alpha1.LabelHost] == "" {
-		t.Error("what is forged has our stamp, and what is ours is not forged")
+		t.Error("forged objects must have Xylem's stamp, and Xylem's objects must not count as forged")
 	}
 }

@@ -61,7 +61,7 @@ type history struct {
 }
 
 // standsFor returns the leaf PV that a host PV represents, from its volume handle or, for a
-// promise, from its record. It returns "" if there is none.
+// promise, from its record. It returns "" if it represents none.
 func standsFor(pv *corev1.PersistentVolume) string {
 	switch csi := pv.Spec.CSI; {
 	case csi == nil:

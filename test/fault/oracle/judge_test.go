@@ -171,23 +171,23 @@ func TestJudge(t *testing.T) {
 		"a volume in use": {Evidence{
 			History: life(), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, nil},
-		"I1: a disk of nobody's": {Evidence{
+		"I1: an unreported disk without an owner": {Evidence{
 			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I1 accounted"}},
-		"I1: whose root is gone": {Evidence{
+		"I1: a disk of a deleted root": {Evidence{
 			History: life(), Live: []Sighting{seen(one, 9, leafVolume(stamped, retain))}, Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I1 accounted"}},
-		"a disk of nobody's that is reported": {Evidence{
+		"a reported disk without an owner": {Evidence{
 			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)), Orphaned: map[string]int{one: 1},
 		}, nil},
 		"a retained disk": {Evidence{
 			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 			Live: []Sighting{seen(one, 9, leafVolume(stamped, retain)), seen(host, 9, hostVolume(corev1.VolumeReleased, retain))},
 		}, nil},
-		"a volume destroyed as it should be": {Evidence{
+		"a volume destroyed with evidence": {Evidence{
 			History: then(rootGone, released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: while the root claim lives": {Evidence{
+		"I2: destroyed while the root claim exists": {Evidence{
 			History: then(released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
 		"a volume destroyed after its reclaim failed in the host": {Evidence{
@@ -201,18 +201,18 @@ func TestJudge(t *testing.T) {
 			History: then(rootGone, released, seen(one, 7, leafVolume(stamped, memberRetains))),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: put to Delete too early, if nothing came of it": {Evidence{
+		"I2: policy Delete set too early, without a destruction": {Evidence{
 			History: then(flipped), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I2 policy"}},
 		"never mirrored, and withdrawn": {Evidence{
 			History: []Sighting{seen(host, 0, rootClaim()), ended(seen(one, 3, leafClaimObject())), seen(one, 4, leafVolume())},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: never mirrored, and its leaf claim is there": {Evidence{
+		"I2: never mirrored, and its leaf claim exists": {Evidence{
 			History: []Sighting{seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 4, leafVolume())},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger"}},
-		"I2: never mirrored, its leaf claim was bound, and its root is there": {Evidence{
+		"I2: never mirrored, its leaf claim was bound, and its root exists": {Evidence{
 			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, boundTo(leafClaimOf(rootUID))), seen(one, 4, leafVolume()), ended(seen(one, 6, boundTo(leafClaimOf(rootUID))))},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger"}},
@@ -220,7 +220,7 @@ func TestJudge(t *testing.T) {
 			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, leafClaimOf(rootUID)), ended(seen(one, 6, leafClaimOf(rootUID)))},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"of an earlier run": {Evidence{
+		"a disk of an earlier run": {Evidence{
 			Began: second(9), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
 		"I3: two volumes for one claim": {Evidence{
@@ -229,7 +229,7 @@ func TestJudge(t *testing.T) {
 		"a disk that went with its last Pod": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
-		"a disk that went with its last Pod, which is gone": {Evidence{
+		"a disk that was released with its last Pod": {Evidence{
 			History: scratch(ended(consumer(5, corev1.PodRunning))), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
 		"I2: a disk that went while a Pod used it": {Evidence{
@@ -245,25 +245,25 @@ func TestJudge(t *testing.T) {
 		"I2: a disk that went and never had a consumer": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationConsumer, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a promise that goes with its claim went before": {Evidence{
+		"I2: a promise that is released with its claim was released before": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), "", ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
 		"I3: a leaf claim without a place": {Evidence{
 			History: []Sighting{seen(host, 1, rootClaim()), seen(one, 2, leafClaimOf(rootUID)), seen(host, 4, placed(oneID))},
 		}, []string{"I3 placed"}},
-		"a leaf claim in its place": {Evidence{
+		"a leaf claim in the recorded member": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"a leaf claim in a place that was given up a moment later": {Evidence{
+		"a leaf claim in a member from which the placement was removed later": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
 		"I3: a leaf claim in a place that was given up before": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
-		"a leaf claim whose root was placed before it was looked at": {Evidence{
+		"a leaf claim of a root that was placed before the first observation": {Evidence{
 			History: []Sighting{seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"a leaf claim whose root the host has again since it was restored": {Evidence{
+		"a leaf claim of a root that a restore of the host brought back": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, nil},
@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 		"I3: a place is taken from another member": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, placed(oneID))},
 		}, []string{"I3 placed"}},
-		"a place is another again since the host was restored": {Evidence{
+		"a restore of the host changed the placement": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
 		}, nil},
@@ -286,31 +286,31 @@ func TestJudge(t *testing.T) {
 			Restored: &Restore{Cluster: one, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
 		}, []string{"I3 placed"}},
-		"a place is given when another member has let go": {Evidence{
+		"a placement after another member released the claim": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, rootClaim()), seen(host, 3, placed(oneID))},
 		}, nil},
 		"I3: two leaf volumes are left": {Evidence{
 			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
-		"another is left that a restore brought back, and is reported": {Evidence{
+		"a second disk that a restore brought back, reported": {Evidence{
 			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)}, Orphaned: map[string]int{"cluster39": 1},
 			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, nil},
-		"I3: another is left that a restore brought back, and nobody reports it": {Evidence{
+		"I3: a second disk that a restore brought back, not reported": {Evidence{
 			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)},
 			Live:     append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
 		"I4: a canary was touched": {Evidence{
 			Canaries: []Canary{{Cluster: one, Object: "x", Before: "1", After: "1"}, {Cluster: one, Object: "y", Before: "1", After: "2"}},
 		}, []string{"I4 canary"}},
-		"I4: a write to what is not ours": {Evidence{
+		"I4: a write to a foreign object": {Evidence{
 			History: then(seen(one, 1, foreign)), Live: life(), Requests: requests(patchOf("foreign")),
 		}, []string{"I4 audit"}},
-		"a write to what is ours, and one that was refused": {Evidence{
+		"a write to a leaf, and a rejected write": {Evidence{
 			History: then(seen(one, 1, foreign)), Live: life(),
 			Requests: requests(patchOf(disk), controlplane.Request{Verb: "patch", Resource: "persistentvolumes", Name: "foreign", Code: 409}),
 		}, nil},
-		"I5: it goes on writing": {Evidence{
+		"I5: writes continue": {Evidence{
 			Quiet: requests(controlplane.Request{Verb: "patch", Resource: "pods/status", Namespace: run, Name: "app", Code: 200}),
 		}, []string{"I5 audit"}},
 		"Leases, sums, and other runs' ends are not that": {Evidence{Quiet: requests(

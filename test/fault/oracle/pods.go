@@ -19,10 +19,9 @@ func leafOf(e Evidence, cluster string, pod *corev1.Pod) types.UID {
 	return types.UID(pod.Annotations[v1alpha1.AnnotationRootUID])
 }
 
-// again is I6: the containers of a root Pod run only once, in whichever member. A leaf Pod that
-// was withdrawn before its containers started may be created again, but not one that started. A
-// restore may undo all that the clusters knew of it. Then the root determines whether it should
-// run.
+// again is I6: the containers of a root Pod run only once, in any member. A leaf Pod that was
+// withdrawn before its containers started may be created again, but not one that started. A restore
+// may undo all records of this in the clusters. Then the root determines whether it should run.
 func again(e Evidence, h *history) []Violation {
 	var found []Violation
 	for root, leaves := range h.leaves {
@@ -69,8 +68,8 @@ func (h *history) toRun(root types.UID, leaf podAt) bool {
 	return known && !s.gone && s.obj.DeletionTimestamp == nil && !finished(s.obj) && !pushed(s.obj)
 }
 
-// unfinished is I6 at the end: no leaf Pod runs, or is about to, for a root Pod that has ended or
-// is gone.
+// unfinished is I6 at the end: no leaf Pod runs, or will run, for a root Pod that has ended or was
+// deleted.
 func unfinished(e Evidence, _ *history) []Violation {
 	alive := map[types.UID]bool{}
 	for _, s := range e.Live {

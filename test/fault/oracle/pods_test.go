@@ -36,7 +36,7 @@ func leafPod(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
 }
 
 func TestAgain(t *testing.T) {
-	// once: the leaf runs, and is gone.
+	// once: the leaf runs, and is deleted.
 	once := func(more ...Sighting) []Sighting {
 		return append([]Sighting{
 			seen(host, 0, rootPod(corev1.PodPending, false)), seen(one, 1, leafPod("a", corev1.PodPending)), seen(one, 2, leafPod("a", corev1.PodRunning)),
@@ -57,13 +57,13 @@ func TestAgain(t *testing.T) {
 		}, nil, 0},
 		"seen again after the witness listed again":                {once(seen(one, 6, leafPod("a", corev1.PodRunning))), nil, 0},
 		"a Pod of the member's own":                                {once(seen(one, 6, foreign)), nil, 0},
-		"of a root that is gone":                                   {once(ended(seen(host, 5, rootPod(corev1.PodSucceeded, true))), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
-		"of a root that has ended":                                 {once(seen(host, 5, rootPod(corev1.PodFailed, true)), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
+		"the leaf of a deleted root":                               {once(ended(seen(host, 5, rootPod(corev1.PodSucceeded, true))), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
+		"the leaf of a root that has ended":                        {once(seen(host, 5, rootPod(corev1.PodFailed, true)), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
 		"in another member":                                        {once(seen("cluster39", 6, leafPod("b", corev1.PodPending))), nil, 1},
-		"after a restore, of a root that says that it runs":        {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
+		"after a restore, the leaf of a root that reports Running": {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
 		"after a restore, of a root that has ended":                {once(seen(host, 3, rootPod(corev1.PodSucceeded, false)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
-		"after a restore, of a root that is gone":                  {once(ended(seen(host, 3, rootPod(corev1.PodRunning, false))), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
-		"after a restore, by which neither cluster knows of it":    {once(seen(one, 6, leafPod("b", corev1.PodPending))), restored, 0},
+		"after a restore, the leaf of a deleted root":              {once(ended(seen(host, 3, rootPod(corev1.PodRunning, false))), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
+		"after a restore that removed both records":                {once(seen(one, 6, leafPod("b", corev1.PodPending))), restored, 0},
 		"after a restore of the host, which brought the root back": {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(host, 5, rootPod(corev1.PodPending, false)), seen(one, 6, leafPod("b", corev1.PodPending))), &Restore{Cluster: host, At: second(5)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestUnfinished(t *testing.T) {
 		"the root has ended":                {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodRunning), 1},
 		"it has failed, the leaf waits":     {rootPod(corev1.PodFailed, true), leafPod("a", corev1.PodPending), 1},
 		"it has ended, the leaf is deleted": {rootPod(corev1.PodSucceeded, true), deleted, 0},
-		"the root is gone":                  {nil, leafPod("a", corev1.PodRunning), 1},
+		"the root was deleted":              {nil, leafPod("a", corev1.PodRunning), 1},
 		"of another run":                    {nil, elsewhere, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,8 +69,8 @@ func (e Evidence) forgottenSnapshot(member string, taken ledger.Entry) bool {
 	})
 }
 
-// snapshotsNotLost is I2 for snapshots, from the ledger: nobody wanted the destroyed ones, and
-// that was proven.
+// snapshotsNotLost is I2 for snapshots, from the ledger: no object needed the destroyed snapshots,
+// and that was proven.
 func snapshotsNotLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {

@@ -62,9 +62,9 @@ func liveOf(e Evidence) ends {
 	return l
 }
 
-// wanted: the volume's root claim exists, or its host PV is retained, or may be used again. If
-// somebody deleted its leaf PV in the member, it is wanted as long as the host has its PV and
-// that PV's claim.
+// wanted: the volume's root claim exists, or its host PV is retained, or may be used again. If a
+// user deleted its leaf PV in the member, it is wanted while the host has its PV and that PV's
+// claim.
 func (l ends) wanted(member, id, volume string) bool {
 	mirror := l.mirrors[id+"/"+volume]
 	leaf := l.volumes[place{member, volume}]
@@ -77,7 +77,7 @@ func (l ends) wanted(member, id, volume string) bool {
 	return mirror != nil && mirror.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// notLost is I2 from the ledger: nobody wanted the destroyed disks, and that was proven.
+// notLost is I2 from the ledger: no object needed the destroyed disks, and that was proven.
 func notLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -112,9 +112,9 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 	return h.unproven(states, mirror, mirrored, root, when)
 }
 
-// withdrawn returns why a leaf claim whose volume was never mirrored should have kept it. Once
-// the claim is withdrawn, the volume is the member's business. A bound claim is not withdrawn
-// while its root exists.
+// withdrawn returns why a leaf claim whose volume was never mirrored should have kept it. Once the
+// claim is withdrawn, the member decides on the volume. A bound claim is not withdrawn while its
+// root exists.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	if !h.goneBy(uid, when) {
 		return fmt.Sprintf("it was never mirrored, and its leaf claim %s was there", uid)
@@ -177,7 +177,7 @@ func ofNamespace(pv *corev1.PersistentVolume, namespace string) bool {
 }
 
 // once is I3: a root claim never had two volumes. If a promise's disk is released with its last
-// Pod, it has one at a time, since its PV has capacity for no more.
+// Pod, it has one at a time, because its PV records only one.
 func once(e Evidence, h *history) []Violation {
 	handles := map[types.UID]map[string]bool{}
 	for handle, states := range h.mirrors {
@@ -215,8 +215,8 @@ func moved(e Evidence, h *history) []Violation {
 }
 
 // unplaced is I3 before a volume is created: a leaf claim is created only after the host's claim
-// records its place. Claims that were never observed in the host, because nobody wrote to them,
-// do not count; neither do observations from before a restore of the host.
+// records its place. Claims that were never observed in the host, because no writes to them
+// occurred, do not count. Observations from before a restore of the host do not count either.
 func unplaced(e Evidence, h *history) []Violation {
 	var found []Violation
 	seen := map[types.UID]bool{}
@@ -236,9 +236,9 @@ func unplaced(e Evidence, h *history) []Violation {
 	return found
 }
 
-// surviving is I3 on the disks: of those that were created for one root claim, one is left. After
-// a restore, others may be left if they are reported as orphaned: those that the restore brought
-// back in a member, or that the host has forgotten.
+// surviving is I3 on the disks: only one disk of a root claim is left. After a restore, others may
+// be left if they are reported as orphaned: disks that the restore brought back in a member, or
+// that the host no longer records.
 func surviving(e Evidence) []Violation {
 	live := liveOf(e)
 	volumes := map[types.UID][]string{}

@@ -20,12 +20,12 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{TCPConn: tcp, closed: make(chan struct{}), forget: l.proxy.forget}
 	if !l.proxy.adopt(l, c) {
-		c.reset() // the server notices by itself
+		c.reset() // the server detects this itself
 	}
 	return c, nil
 }
 
-// adopt records a connection. It returns false if the proxy was cut meanwhile.
+// adopt records a connection. It returns false if the proxy was cut in the meantime.
 func (p *Proxy) adopt(l listener, c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // Log has all writes in order. Proxies that share it have one gate, which writes to all clusters
 // pass one at a time.
 type Log struct {
-	// gate is held while the plan decides, and during a kill.
+	// gate is locked while the plan decides, and during a kill.
 	gate sync.Mutex
 
 	mu       sync.Mutex
@@ -50,7 +50,7 @@ func (l *Log) add(r Request) func(status int) {
 	return func(status int) { l.finish(r, status) }
 }
 
-// finish records a write's response, unless the log was reset meanwhile.
+// finish records a write's response, unless the log was reset in the meantime.
 func (l *Log) finish(r Request, status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,7 +93,7 @@ type Rig struct {
 	*harness.Xylem
 	// IDs are the cluster IDs by name.
 	IDs map[string]string
-	// Writes are those that passed the proxies, in order.
+	// Writes are the writes that passed the proxies, in order.
 	Writes *proxy.Log
 	// Witness records the states of all objects in all clusters.
 	Witness *Witness
@@ -111,7 +111,7 @@ type Rig struct {
 	lives   int
 }
 
-// Start starts a rig. After an error, nothing is left running.
+// Start starts a rig. After an error, it stops everything that it started.
 func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	r := &Rig{downtime: o.Downtime, IDs: map[string]string{}, Writes: proxy.NewLog(), proxies: map[string]*proxy.Proxy{}, end: func() {}}
 	r.Xylem, err = harness.Start(ctx, harness.Options{

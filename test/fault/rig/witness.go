@@ -20,8 +20,8 @@ import (
 // rewatch is the interval before a witness restarts a watch.
 const rewatch = 100 * time.Millisecond
 
-// Witness records every state of the objects in all clusters, bypassing the proxies. So it knows
-// not only the end state.
+// Witness records every state of the objects in all clusters, bypassing the proxies. So it also has
+// the intermediate states.
 type Witness struct {
 	mu   sync.Mutex
 	seen []oracle.Sighting

@@ -1,3 +1,3 @@
-// Package scenario has the scenarios during which faults are injected. Each brings the clusters to
-// rest, then does one thing that a user or an admin would do, and checks for the expected end.
+// Package scenario has the scenarios during which faults are injected. Each waits until the
+// clusters are settled, performs one action of a user or an admin, and checks for the expected end.
 package scenario

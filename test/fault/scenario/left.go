@@ -59,7 +59,7 @@ func left() []Scenario {
 	}
 }
 
-// givenUp are snapshots that somebody abandons, or that cannot be taken.
+// givenUp are snapshots that an admin abandons, or that cannot be taken.
 func givenUp() []Scenario {
 	return []Scenario{
 		{
@@ -137,8 +137,8 @@ func (w *World) goneFrom(ctx context.Context, registration string) error {
 	return nil
 }
 
-// orphanedSnapshot: the host has forgotten the snapshot. The member has its data, and the content
-// that protects it.
+// orphanedSnapshot: the host has no record of the snapshot. The member has its data, and the
+// content that protects it.
 func (w *World) orphanedSnapshot(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

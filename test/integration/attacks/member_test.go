@@ -122,7 +122,7 @@ var _ = Describe("A member's admin wants", func() {
 		}).Should(BeNumerically(">", 0))
 		barrier(ctx)
 		_, err := get[corev1.PersistentVolume](ctx, x.Host, "", pv.Name)
-		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was made for it")
+		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was created for it")
 	}, SpecTimeout(attackTime))
 
 	It("a claim that is placed nowhere, and was never in the cluster, to use the attacker's disk: a namespace handed over, a volume and a bound claim with its stamp", func(ctx SpecContext) {
@@ -153,7 +153,7 @@ var _ = Describe("A member's admin wants", func() {
 			Expect(now.Annotations[v1alpha1.AnnotationPlacedIn]).NotTo(Equal(must[v1alpha1.ClusterRegistration](ctx, x.Host, "", two).Status.ClusterID))
 			Expect(now.Spec.VolumeName).NotTo(Equal(pv.Name))
 			_, err := get[corev1.PersistentVolume](ctx, x.Host, "", pv.Name)
-			Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was made for it")
+			Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was created for it")
 		}
 		untouched()
 

@@ -25,7 +25,7 @@ type person struct {
 	api client.Client
 }
 
-// somebody returns a user of a cluster with a certificate and no permissions.
+// somebody creates a user of a cluster with a certificate and no permissions.
 func somebody(c *harness.Cluster, user string) client.Client {
 	GinkgoHelper()
 	kubeconfig, err := c.UserKubeconfig(controlplane.Direct, user)
@@ -110,7 +110,7 @@ func (p *person) running(ctx context.Context, name string) {
 	}).Should(Equal(corev1.PodRunning))
 }
 
-// told waits until a condition of a Pod or claim has a reason, and its message contains the given
+// told waits until a condition of a Pod or claim has a reason and a message that contains the given
 // words.
 func (p *person) told(ctx context.Context, obj client.Object, reason string, words ...string) {
 	GinkgoHelper()

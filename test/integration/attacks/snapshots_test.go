@@ -28,7 +28,7 @@ import (
 
 const beingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 
-// tenantsTakeSnapshots gives the admins of namespaces what they need to take snapshots.
+// tenantsTakeSnapshots gives the admins of namespaces the permissions to take snapshots.
 func tenantsTakeSnapshots() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "tenants-take-snapshots", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}},
@@ -36,8 +36,8 @@ func tenantsTakeSnapshots() *rbacv1.ClusterRole {
 	}
 }
 
-// operator runs the host's backups: a user who may write all of VolumeSnapshotContents, and nothing of
-// members.
+// operator runs the host's backups: a user who may write all VolumeSnapshotContents, and no objects
+// of members.
 func operator(ctx context.Context) client.Client {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "backups-"}, Rules: []rbacv1.PolicyRule{
@@ -75,7 +75,7 @@ func (p *person) takes(ctx context.Context, name, claim string, change ...func(*
 	for _, f := range change {
 		f(vs)
 	}
-	Eventually(ctx, func(ctx context.Context) error { return p.api.Create(ctx, vs) }).Should(Succeed(), "the right to do so may take a moment")
+	Eventually(ctx, func(ctx context.Context) error { return p.api.Create(ctx, vs) }).Should(Succeed(), "the API server may enforce the permission with a delay")
 	root, err := x.Host.AwaitSnapshot(ctx, p.namespace, name)
 	Expect(err).NotTo(HaveOccurred())
 	s := &taken{of: p, claim: claim, root: root}
@@ -125,7 +125,7 @@ func forge(ctx context.Context, c client.Client, obj client.Object, status strin
 	Expect(c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))).To(Succeed())
 }
 
-// held is the content of the host, polled until it is as it should be.
+// held polls the content of the host until it is as expected.
 func (s *taken) held(ctx context.Context, match gomegatypes.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (*snapshotv1.VolumeSnapshotContent, error) {
@@ -141,19 +141,20 @@ func usable() gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(HaveField("ReadyToUse", HaveValue(BeTrue())), HaveField("Error", BeNil())))
 }
 
-// restore is a claim that is to be created from a VolumeSnapshot of its namespace.
+// restore returns a claim whose data source is a VolumeSnapshot of its namespace.
 func (p *person) restore(name, snapshot string) *corev1.PersistentVolumeClaim {
 	return harness.FromSnapshot(p.claim(name), snapshot)
 }
 
-// wants creates a claim, and a Pod that uses it anywhere.
+// wants creates a claim, and a Pod that uses it in any member.
 func (p *person) wants(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	Expect(p.api.Create(ctx, claim)).To(Succeed())
 	Expect(p.api.Create(ctx, harness.Pod(p.namespace, claim.Name, claim.Name))).To(Succeed())
 }
 
-// neverMade expects that no member was asked for a disk of a claim, though others have been since.
+// neverMade expects that no member was asked to create a disk for a claim. Each member provisions a
+// barrier first.
 func (p *person) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	barrier(ctx)
@@ -229,8 +230,8 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		By("deleting it while it is bound to the victim's")
 		forge(ctx, m.API, own.leaf, fmt.Sprintf(`{"boundVolumeSnapshotContentName":%q}`, victim.taken.leafHeld.Name))
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
-		// Whether the attacker's own snapshot goes is up to the member's snapshot-controller, which
-		// reads the forged status.
+		// The member's snapshot-controller reads the forged status and decides whether to delete
+		// the attacker's own snapshot.
 		barrier(ctx)
 		victim.unharmed(ctx)
 	}, SpecTimeout(attackTime))

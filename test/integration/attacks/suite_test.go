@@ -45,7 +45,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:   controlplane.Members(one, two),
 		Snapshots: true,
-		// As much as it has to say: the canaries are looked for in it.
+		// Log at the highest verbosity, because the specs search the log for canaries.
 		ManagerArgs: []string{"--zap-log-level=10"},
 	}
 }, func(ctx SpecContext) {

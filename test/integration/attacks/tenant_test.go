@@ -134,7 +134,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		a.told(ctx, a.claim("like"), "SourceNotReady", `claim "data"`)
 		hasNoLeaf(ctx, a, "like")
 		// Clusters without the feature drop such a reference, which leaves a claim without a
-		// source. In any case, the volume has nothing of the victim's.
+		// source. In any case, the volume has no data of the victim.
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		barrier(ctx)
 		leaf, err := get[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "data")
@@ -188,7 +188,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		first, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		held := controlplane.Class("held-"+a.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
-		held.Provisioner, held.Parameters = v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassFast} // binds at once there
+		held.Provisioner, held.Parameters = v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassFast} // binds immediately in that member
 		held.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 			{Key: v1alpha1.LabelClusterID, Values: []string{first}},
 		}}}

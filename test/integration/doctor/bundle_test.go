@@ -67,8 +67,8 @@ func unpacked(file string) map[string]string {
 	}
 }
 
-// workload creates a claim and a Pod with secrets in every place that has room for them, and
-// waits until both are in the member.
+// workload creates a claim and a Pod with secrets in every possible field, and waits until both are
+// in the member.
 func workload(ctx context.Context, s secrets) {
 	GinkgoHelper()
 	create(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})

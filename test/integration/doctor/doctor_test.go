@@ -78,7 +78,7 @@ func create(ctx context.Context, in *harness.Cluster, obj client.Object) {
 	})
 }
 
-// restored puts an object back at the end of the story, as it is now.
+// restored restores an object to its current state at the end of the story.
 func restored[T any, P interface {
 	*T
 	client.Object
@@ -123,7 +123,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 	// After the repairs of a story, all is well again.
 	BeforeEach(func() { DeferCleanup(func(ctx SpecContext) { healthy(ctx) }) })
 
-	It("finds nothing wrong with an installation as it is shipped, and exits with 0", func(ctx SpecContext) {
+	It("finds no error in an installation as shipped, and exits with 0", func(ctx SpecContext) {
 		healthy(ctx)
 		found, _ := checkup(ctx, Default, here, asAdminOf(one)...)
 		checked := map[string][]judge.Check{}
@@ -165,7 +165,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("finds a policy that is gone, one that is not in force, and one that was changed", func(ctx SpecContext) {
+	It("finds a missing policy, one that is not in force, and a changed one", func(ctx SpecContext) {
 		gone := restored(ctx, x.Host, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "xylem-reserved-keys"}})
 		Expect(x.Host.API.Delete(ctx, gone)).To(Succeed())
 		merge[admissionv1.ValidatingAdmissionPolicyBinding](ctx, x.Host, "xylem-manager", `{"spec":{"validationActions":["Audit"]}}`)
@@ -195,7 +195,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Warning Policies", "Warning Policies"}, "kubectl delete validatingadmissionpolicy xylem-old", "kubectl delete validatingwebhookconfiguration xylem-hook")
 	}, SpecTimeout(storyTime))
 
-	It("finds rights that are missing, in the host and in a member, and one too many", func(ctx SpecContext) {
+	It("finds missing and excessive permissions, in the host and in a member", func(ctx SpecContext) {
 		withoutRight(ctx, x.Host, "xylem-manager-role", "pods/eviction")
 		withoutRight(ctx, x.Member(two), "xylem-member", "volumeattributesclasses")
 		create(ctx, x.Host, &rbacv1.ClusterRoleBinding{
@@ -207,7 +207,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Rights", "Error Rights " + two}, "create pods/eviction")
 	}, SpecTimeout(storyTime))
 
-	It("finds that no manager runs, and what nobody repairs meanwhile", func(ctx SpecContext) {
+	It("finds that no manager runs, and which objects it does not repair", func(ctx SpecContext) {
 		Expect(x.Manager.Stop()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -313,7 +313,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, wrong, asAdminOf(one), []string{"Warning Clock"}, "behind the host's")
 	}, SpecTimeout(storyTime))
 
-	It("finds a token that will expire, as nobody renews it", func(ctx SpecContext) {
+	It("finds a token that will expire because the manager does not renew it", func(ctx SpecContext) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, two)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
@@ -352,7 +352,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, "--as=viewer")
 	}, SpecTimeout(storyTime))
 
-	It("exits with 2 if the host does not answer, or nothing of it may be read", func(ctx SpecContext) {
+	It("exits with 2 if the host does not respond, or denies all reads", func(ctx SpecContext) {
 		_, complaints, code := plugin(ctx, here, "doctor", "--as=nobody")
 		Expect(code).To(Equal(2))
 		Expect(complaints).To(ContainSubstring("lack a permission in the host"))

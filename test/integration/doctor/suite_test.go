@@ -51,8 +51,8 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// nodeAddress is where the manager is to answer as a kubelet: an address of this machine that is
-// not on loopback, to which an API server connects for nobody.
+// nodeAddress is the address at which the manager serves the kubelet API: an address of this
+// machine other than loopback, to which API servers do not connect.
 func nodeAddress(ctx context.Context) (ip, address string) {
 	GinkgoHelper()
 	all, err := net.InterfaceAddrs()
@@ -66,7 +66,7 @@ func nodeAddress(ctx context.Context) (ip, address string) {
 			return network.IP.String(), net.JoinHostPort(network.IP.String(), port)
 		}
 	}
-	Fail("this machine has no address but loopback, and an API server connects to no node there")
+	Fail("this machine has only loopback addresses, to which API servers do not connect")
 	return "", ""
 }
 

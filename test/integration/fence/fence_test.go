@@ -230,7 +230,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 		Expect(a.Renew(ctx)).To(MatchError(guarded.ErrFenced))
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(Succeed(), "a fence that was given back need not run out")
+		Expect(b.Acquire(ctx, "")).To(Succeed(), "a released fence need not expire")
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "each leadership has an epoch of its own")
 		Expect(b.MayDestroy()).To(Succeed())
 	}, NodeTimeout(timeout))
@@ -246,7 +246,7 @@ var _ = Describe("the fence", func() {
 		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion), "nothing is written to the host")
 	}, NodeTimeout(timeout))
 
-	It("is held by one of two managers of the same host", func(ctx SpecContext) {
+	It("is held by only one of two managers of the same host", func(ctx SpecContext) {
 		a, b := w.manager("a"), w.manager("b")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
@@ -256,7 +256,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
 		w.clock.Step(duration - time.Second)
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "its time is not up, by our clock")
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "it has not expired by this process's clock")
 		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
 
 		By("is taken over when it was not renewed for as long as it lasts")
@@ -277,7 +277,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(time.Nanosecond)
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("continues if nobody took it in the meantime")
+		By("continues if no other manager acquired it in the meantime")
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
@@ -299,7 +299,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
 		Expect(a.Held()).To(Succeed())
 		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed(), "the conflict is our own write")
+		Expect(a.Renew(ctx)).To(Succeed(), "the conflict is with this process's own write")
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
 
@@ -313,7 +313,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(duration / 3)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond),
-			"who watches the lease must see it move when its holder believes that it has")
+			"observers of the Lease must see the renewal that its holder believes it has sent")
 	}, NodeTimeout(timeout))
 
 	It("is lost when the lease has another epoch", func(ctx SpecContext) {
@@ -327,7 +327,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is released although nobody waited for the reply to the last renewal", func(ctx SpecContext) {
+	It("is released although the response to the last renewal was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -335,10 +335,10 @@ var _ = Describe("the fence", func() {
 		lose = true
 		Expect(a.Renew(ctx)).To(HaveOccurred())
 		Expect(a.Release(ctx)).To(Succeed())
-		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the lease has run out")
+		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the Lease expires")
 	}, NodeTimeout(timeout))
 
-	It("is held by one of two registrations of one cluster in one process (I3)", func(ctx SpecContext) {
+	It("is held by only one of two registrations of one cluster in one process (I3)", func(ctx SpecContext) {
 		first, second := w.manager("a/first"), w.manager("a/second")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
@@ -404,7 +404,7 @@ var _ = Describe("the fence", func() {
 		third := w.manager("third", cut(1, false))
 		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it dies between intent and lease")
+		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it ends between the intent and the Lease")
 
 		fourth := w.manager("fourth")
 		Expect(fourth.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
@@ -433,7 +433,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(Succeed())
 		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
 		Expect(a.Suspended().Reason).To(Equal(reason))
-		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence stays")
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence remains")
 		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(record)))
 
 		By("neither another manager nor another's confirmation changes that")
@@ -464,7 +464,7 @@ var _ = Describe("the fence", func() {
 		suspendedUntilConfirmed(ctx, v1alpha1.ReasonHostRestored)
 	}, NodeTimeout(timeout))
 
-	It("suspends destruction when the host's record is gone (I2)", func(ctx SpecContext) {
+	It("suspends destruction when the host's record is missing (I2)", func(ctx SpecContext) {
 		restored(ctx, func(_, record *coordinationv1.Lease) {
 			record.Annotations = nil
 			restore(ctx, "fence-"+w.clusterID, record)
@@ -514,7 +514,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Note(ctx, noted("first"))).To(Succeed())
 		version := w.lease(ctx).ResourceVersion
 		Expect(a.Note(ctx, noted("first"))).To(Succeed())
-		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "what is noted is not written again")
+		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "an existing note is not written again")
 		w.clock.Step(time.Second)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Advance(ctx)).To(Succeed())
@@ -615,7 +615,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 
-		By("what only this process could tell outlives it")
+		By("evidence that only this process could detect remains after it ends")
 		Expect(a.Release(ctx)).To(Succeed())
 		b := w.manager("b")
 		Expect(b.Acquire(ctx, "")).To(Succeed())
@@ -638,7 +638,7 @@ var _ = Describe("the fence", func() {
 		restore(ctx, "fence-"+w.clusterID, backup)
 		Expect(a.Advance(ctx)).To(MatchError(hostrevision.ErrRestored))
 		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "its caches are of a host that is no more")
+		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "its caches show a state that the host no longer has")
 
 		By("the next process")
 		b := w.manager("b")
@@ -679,7 +679,7 @@ var _ = Describe("the fence", func() {
 			Expect(b.Restores().HostUnconfirmed).To(BeTrue())
 			Expect(b.Release(ctx)).To(Succeed())
 
-			By("the evidence outlives the revision growing again")
+			By("the evidence remains when the revision grows again")
 			at = 5000
 			c := process("c")
 			Expect(c.Acquire(ctx, "")).To(Succeed())
@@ -688,7 +688,7 @@ var _ = Describe("the fence", func() {
 			Expect(c.Acquire(ctx, token(c.Suspended()))).To(Succeed())
 			Expect(c.MayDestroy()).To(Succeed())
 			Expect(c.Restores().HostUnconfirmed).To(BeFalse())
-			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time outlives the confirmation")
+			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time remains after the confirmation")
 			Expect(c.Release(ctx)).To(Succeed())
 			d := process("d")
 			Expect(d.Acquire(ctx, "")).To(Succeed())
@@ -701,7 +701,7 @@ var _ = Describe("the fence", func() {
 			Expect(a.Acquire(ctx, "")).To(Succeed())
 			Expect(a.HostCurrent(ctx)).To(Succeed())
 			at = 900
-			Expect(a.MayDestroy()).To(Succeed(), "nothing has told it yet")
+			Expect(a.MayDestroy()).To(Succeed(), "it has not observed a restore yet")
 			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 			Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored))
@@ -714,7 +714,7 @@ var _ = Describe("the fence", func() {
 		a := w.manager("after")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		at := a.Restores().Member
-		Expect(at).To(BeTemporally(">", w.clock.Now()), "what the member's clock cuts off is no evidence")
+		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is no evidence")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
 		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
 

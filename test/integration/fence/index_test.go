@@ -117,7 +117,7 @@ var _ = Describe("the indexes", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(claims).To(HaveLen(1))
 		Expect(claims[0].Namespace).To(Equal(shop))
-		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "one whose label and handle disagree is nobody's")
+		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "a PV with different members in label and handle belongs to no member")
 		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
 		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
 	}, NodeTimeout(timeout))

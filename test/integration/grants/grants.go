@@ -170,7 +170,7 @@ func Refused(requests controlplane.Requests) []string {
 	return slices.Compact(refused)
 }
 
-// Broad returns the grants that no account of ours may have: wildcards, and verbs and resources
+// Broad returns the grants that no account of Xylem may have: wildcards, and verbs and resources
 // with which an account can grant itself more.
 func Broad(grants []Grant) []string {
 	var broad []string

@@ -15,9 +15,9 @@ import (
 // by side, verb and resource, such as "host patch persistentvolumeclaims".
 type Budget map[string]int
 
-// Exceeded returns the requests of which there were too many for a number of objects: half a
-// request more for each of them. A cache that is behind costs some of them a request more. For
-// reads it is a whole one, since Xylem looks for evidence again where a cache is behind.
+// Exceeded returns the requests that exceed their budget for a number of objects. The tolerance is
+// half a request for each object, because a lagging cache causes additional requests. For reads, it
+// is one request, because Xylem reads evidence again after a lagging cache.
 func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 	var found []string
 	for what, n := range spent {

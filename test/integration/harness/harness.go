@@ -37,7 +37,7 @@ const (
 
 	// ShippedFence is the manager's default of --fence-duration, for tests of the defaults.
 	ShippedFence = 30 * time.Second
-	// ShippedProbe is that of --probe-interval.
+	// ShippedProbe is the default of --probe-interval.
 	ShippedProbe = 10 * time.Second
 
 	// fenceDuration and probeInterval are the manager's unless Options set others: a tenth of its
@@ -64,7 +64,7 @@ type Options struct {
 	KeepData bool
 	// Unregistered leaves the members unregistered. Unprepared also omits config/member.
 	Unregistered, Unprepared bool
-	// Alone are members without anything of Xylem.
+	// Alone are members without any object of Xylem.
 	Alone []string
 	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
 	// manager. Manager is required.
@@ -110,8 +110,8 @@ type Xylem struct {
 	managers []*Manager
 }
 
-// Start starts the clusters, applies config/ to them, starts the manager and registers the
-// members. It returns when all of them are Ready. After an error, nothing is left running.
+// Start starts the clusters, applies config/ to them, starts the manager and registers the members.
+// It returns when all of them are Ready. After an error, it stops everything that it started.
 func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	log.SetLogger(logr.Discard()) // clients must not log anything
 	if o.Members == nil {

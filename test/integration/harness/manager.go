@@ -141,7 +141,7 @@ func (m *Manager) launch() error {
 	if err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}
-	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // ours, and it outlives the context that started it
+	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // a program of this module, which may run longer than the context that started it
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), detectMutation + "=" + os.Getenv(detectMutation)}
 	if err := errors.Join(controlplane.Spawn(cmd), log.Close()); err != nil {
@@ -193,7 +193,7 @@ func (m *Manager) Err() error {
 	return m.err
 }
 
-// PID returns that of the current process, or 0.
+// PID returns the ID of the current process, or 0.
 func (m *Manager) PID() int {
 	if !m.Running() {
 		return 0

@@ -9,8 +9,8 @@ import (
 
 const recovered = `2026-11-22T23:00:00Z	ERROR	Observed a panic	{"panic": "nil pointer dereference", "stacktrace": "goroutine 9 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nrootpvc.(*reconciler).say(...)\n\t/src/act.go:9\n"}` + "\n"
 
-// TestPanics: each panic fails one story, and those of a manager that died beside the first
-// one fail the end.
+// TestPanics checks that each panic fails one story, and that later panics of an ended manager fail
+// Stop.
 func TestPanics(t *testing.T) {
 	dir := t.TempDir()
 	managers := []*Manager{{log: filepath.Join(dir, "one")}, {log: filepath.Join(dir, "two")}, {log: filepath.Join(dir, "never started")}}
@@ -40,13 +40,13 @@ func TestPanics(t *testing.T) {
 	expect("all is well", "")
 	write(0, recovered)
 	expect("a reconcile panicked", "act.go:9")
-	expect("that was reported already", "")
+	expect("the panic was reported already", "")
 	write(0, recovered[:20])
 	expect("half a line", "")
 	write(0, recovered[20:])
-	expect("the whole of it", "act.go:9")
+	expect("the whole panic", "act.go:9")
 	write(1, recovered)
 	if err := x.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "act.go:9") {
-		t.Errorf("Stop returned %v, after a panic that nobody had asked about", err)
+		t.Errorf("Stop returned %v after an unreported panic", err)
 	}
 }

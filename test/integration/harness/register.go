@@ -101,7 +101,7 @@ func (x *Xylem) SetKubeconfig(ctx context.Context, registration string, kubeconf
 	return nil
 }
 
-// Deregister deletes a registration, confirms that, and waits until it is gone.
+// Deregister deletes a registration, confirms that, and waits until it is deleted.
 func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmDeregister, name)

@@ -24,7 +24,7 @@ var _ = Describe("config/default", func() {
 		Expect(out).To(ContainSubstring("serverside-applied"))
 	}, SpecTimeout(settle))
 
-	It("registers the driver under which nothing runs", func(ctx SpecContext) {
+	It("registers the CSIDriver, which has no running driver", func(ctx SpecContext) {
 		var driver storagev1.CSIDriver
 		Expect(admin.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver)).To(Succeed())
 		Expect(*driver.Spec.AttachRequired).To(BeFalse())
@@ -122,7 +122,7 @@ var _ = Describe("config/samples", func() {
 		Expect(admin.Get(ctx, client.ObjectKey{Name: "cluster38"}, &r)).To(Succeed())
 		Expect(r.NodeName()).To(Equal("kosmos-cluster38"))
 
-		By("getting the claims, those of the StatefulSet's replicas too")
+		By("getting the claims, including those of the StatefulSet's replicas")
 		Eventually(ctx, func(g Gomega) {
 			var claims corev1.PersistentVolumeClaimList
 			g.Expect(admin.List(ctx, &claims, client.InNamespace("test-new"))).To(Succeed())

@@ -176,7 +176,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 	DescribeTable("decides what the manager may create", func(ctx SpecContext, allowed bool, object func() client.Object) {
 		judge(manager.Create(ctx, object(), client.DryRunAll), allowed)
 		if !allowed {
-			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "nobody else is concerned")
+			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "other accounts are not affected")
 		}
 	},
 		entry("a virtual node", may, of(virtualNode)),
@@ -191,7 +191,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("the record of a fence", may, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
 		entry("the Lease of the leader", may, held(v1alpha1.DefaultNamespace, "xylem-manager", "manager")),
 		entry("a Lease of its own namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
-		entry("a Lease elsewhere", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
+		entry("a Lease in another namespace", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
 		entry("a published capacity", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
@@ -202,8 +202,8 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 	},
 		entry("a virtual node's labels", may, whole, of(virtualNode), label("example.com/a", "b")),
 		entry("its status", may, state, of(virtualNode), ready),
-		entry("the label that makes it one", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
-		entry("the same by the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("the label of virtual nodes", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("a label through the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
 		entry("a plain node", mayNot, whole, of(plainNode), label("example.com/a", "b")),
 		entry("a plain node into a virtual one", mayNot, whole, of(plainNode), label(v1alpha1.LabelVirtualNode, "true")),
 		entry("a plain node's status", mayNot, state, of(plainNode), ready),
@@ -216,7 +216,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			o.(*corev1.PersistentVolume).Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}),
 		entry("a volume that is to be kept", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
-		entry("whose a volume is", mayNot, whole, of(ownVolume), claimed),
+		entry("the owner of a volume", mayNot, whole, of(ownVolume), claimed),
 		entry("a volume's status", mayNot, state, of(ownVolume), func(o client.Object) {
 			o.(*corev1.PersistentVolume).Status.Phase = corev1.VolumeReleased
 		}),
@@ -233,9 +233,9 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("the same, without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
 		entry("the same, and another node than it records", mayNot, whole, here(copying), toSource("some-node", "another-node")),
 		entry("the same, without the record of the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
-		entry("a claim's node, which is taken off", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
+		entry("removing a claim's node", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
 		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
-		entry("the same, taken off", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
+		entry("removing a claim's other annotations", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
 		entry("a claim's labels", mayNot, whole, here(), label("example.com/a", "b")),
 		entry("a claim's labels by its status", mayNot, state, here(), label("example.com/a", "b")),
 		entry("a claim's finalizers", mayNot, whole, here(), finalized),
@@ -267,9 +267,9 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		}),
 		entry("the record of a fence", may, whole, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed), heldIn("another")),
 		entry("a foreign Lease of its own namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
-		entry("a foreign Lease elsewhere", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
-		entry("the kubeconfig in a Secret that asks for it", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
-		entry("another key in it", mayNot, whole, of(registrationSecret), written("other")),
+		entry("a foreign Lease in another namespace", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
+		entry("the kubeconfig in a Secret with Xylem's label", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
+		entry("another key of that Secret", mayNot, whole, of(registrationSecret), written("other")),
 		entry("its labels", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
 		entry("the kubeconfig in a Secret that does not ask", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
 		entry("the same in another namespace", mayNot, whole, func() client.Object {
@@ -289,7 +289,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		}),
 	)
 
-	It("lets nobody record a cluster twice", func(ctx SpecContext) {
+	It("allows only one record of a cluster", func(ctx SpecContext) {
 		recorded := func(id string) func(client.Object) {
 			return func(o client.Object) { o.(*v1alpha1.ClusterRegistration).Status.ClusterID = id }
 		}

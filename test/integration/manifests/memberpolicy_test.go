@@ -74,7 +74,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		memberAdmin, account, other client.Client
 		// ours and theirs are accounts of one host each: of someHost, and of another.
 		ours, theirs client.Client
-		// made has the account's stamp, handed only the label, and foreign neither.
+		// made has the account's stamp, handed has only the label, and foreign has neither.
 		made, handed, foreign string
 	)
 
@@ -165,7 +165,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 					Expect(err).To(MatchError(ContainSubstring("Xylem's account may reach Pods only")))
 				}
 			}
-			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "it limits others")
+			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "it limits other accounts")
 		}
 		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
@@ -197,7 +197,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(debug(theirs, leaf)).To(MatchError(ContainSubstring("belongs to host another")))
 			Expect(debug(account, leaf, privileged)).To(MatchError(ContainSubstring("a container is privileged")))
 			Expect(debug(account, leaf, capable)).To(MatchError(ContainSubstring("capabilities.add")))
-			By("the member's admin may, and that keeps nothing of ours out")
+			By("the member's admin may, and leaves are still admitted")
 			Expect(debug(memberAdmin, leaf, privileged)).To(Succeed())
 			Expect(debug(account, leaf)).To(Succeed())
 			foreigner := pod(namespace)
@@ -258,8 +258,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				}
 			}
 		},
-		Entry("a plain one", SpecTimeout(settle), func(*corev1.Pod) {}, true),
-		Entry("one that drops and adds harmless capabilities", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
+		Entry("a plain container", SpecTimeout(settle), func(*corev1.Pod) {}, true),
+		Entry("a container that drops and adds harmless capabilities", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
 			c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}}
 		}), true),
 		Entry("the host's network", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false),
@@ -362,7 +362,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			label(v1alpha1.LabelHost, "another")(o)
 		}),
-		Entry("a claim in a stranger's namespace", SpecTimeout(settle), func() client.Object { return claim(foreign) }, stamped),
+		Entry("a claim in a foreign namespace", SpecTimeout(settle), func() client.Object { return claim(foreign) }, stamped),
 		Entry("a Pod in a stranger's namespace", SpecTimeout(settle), func() client.Object { return leafPod(foreign) }, stamped),
 		Entry("a Pod in kube-system", SpecTimeout(settle), func() client.Object { return leafPod("kube-system") }, stamped),
 		Entry("a Secret in kube-public", SpecTimeout(settle), func() client.Object {
@@ -371,7 +371,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a Secret in its own namespace", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "s"}}
 		}, stamped),
-		Entry("a Pod in default, which nobody handed over", SpecTimeout(settle), func() client.Object { return leafPod("default") }, stamped),
+		Entry("a Pod in default, which was not handed over", SpecTimeout(settle), func() client.Object { return leafPod("default") }, stamped),
 		Entry("a Pod with the member's token", SpecTimeout(settle), func() client.Object { return pod(made) }, stamped),
 		Entry("a Pod that projects the member's token", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) {
@@ -414,14 +414,14 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			label("pod-security.kubernetes.io/enforce-version", "v1.0")(o)
 		}),
-		Entry("a namespace with others' labels", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+		Entry("a namespace with labels of other controllers", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
 			stamped(o)
 			label("istio-injection", "enabled")(o)
 		}),
 		Entry("a Lease of another name", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		}, stamped),
-		Entry("a Lease elsewhere", SpecTimeout(settle), func() client.Object {
+		Entry("a Lease in another namespace", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: someHost}}
 		}, stamped),
 		Entry("a service account", SpecTimeout(settle), func() client.Object {
@@ -448,7 +448,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(memberAdmin.Create(ctx, tc.object)).To(Succeed())
 			forge := func(o client.Object) { stamped(o); annotate("example.com/a", "b")(o) }
 			err := changed(ctx, account, false, tc.object, forge)
-			Expect(changed(ctx, account, true, tc.object, forge)).NotTo(Succeed(), "its status is the cluster's")
+			Expect(changed(ctx, account, true, tc.object, forge)).NotTo(Succeed(), "the namespace's status")
 			deleted := account.Delete(ctx, tc.object, client.DryRunAll)
 			for _, err := range []error{err, deleted} {
 				if tc.ours {
@@ -464,7 +464,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(memberAdmin.Create(ctx, fence)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, fence)).To(Succeed()) }, NodeTimeout(settle))
 		Expect(changed(ctx, account, false, fence, func(o client.Object) { o.SetOwnerReferences(nobody) })).To(MatchError(ContainSubstring("owner")))
-		By("taking from a namespace what its admin has put there")
+		By("removing labels and annotations that the admin set on a namespace")
 		var kept corev1.Namespace
 		Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &kept)).To(Succeed())
 		for _, theirs := range []func(string) func(client.Object){
@@ -520,7 +520,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		},
 		Entry("stamp and hold", SpecTimeout(settle), corev1.VolumeBound, deleted, held("Delete"), true),
 		Entry("stamp what its provisioner retains", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Retain"), true),
-		Entry("stamp what nobody uses", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, held("Retain"), false),
+		Entry("stamp an unused volume", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, held("Retain"), false),
 		Entry("note another policy than its own", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Delete"), false),
 		Entry("stamp for another claim", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			held("Delete")(p)
@@ -549,12 +549,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			p.Spec.ClaimRef.UID = "newer"
 			annotate(v1alpha1.AnnotationRootUID, "newer")(p)
 		}, true),
-		Entry("point it at the claim that asks for it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
+		Entry("set claimRef to the claim that requests it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
 		Entry("point it at a claim that its stamp does not name", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
-		Entry("give it to the first who asks", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("make it available to any claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			p.Spec.ClaimRef.UID = ""
 		}, false),
@@ -682,7 +682,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			err := other.Create(ctx, planted, client.DryRunAll)
 			Expect(err != nil).To(Equal(taken), "%s: %v", namespace, err)
 		}
-		By("changing, removing and adding keys of what is there")
+		By("changing, removing and adding keys of existing objects")
 		pv := volume(unique("stamped"))
 		stamped(pv)
 		Expect(memberAdmin.Create(ctx, pv)).To(Succeed())

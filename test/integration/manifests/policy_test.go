@@ -163,7 +163,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("lets a user create a Pod from the manifest of another, and bind none with its keys", func(ctx SpecContext) {
+	It("allows a user to create a Pod from the manifest of another, but not to bind one with its keys", func(ctx SpecContext) {
 		reported := annotate(v1alpha1.AnnotationReportedBy, "member-id")
 		next := pod(namespace)
 		next.SetName("again")
@@ -204,7 +204,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("lets every user change anything else on the same objects", func(ctx SpecContext) {
+	It("allows every user all other changes of the same objects", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for _, change := range []func(client.Object){
 				annotate("example.com/note", "a"), label("example.com/note", "a"),
@@ -219,7 +219,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		})).To(Succeed(), "cordon")
 	}, SpecTimeout(settle))
 
-	It("lets the manager write them, and an admin abandon a volume", func(ctx SpecContext) {
+	It("allows the manager to write them, and an admin to abandon a volume", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			Expect(changed(ctx, manager, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, "a/b"))).To(Succeed())
 			Expect(changed(ctx, manager, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, ""))).To(Succeed())

@@ -130,11 +130,11 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("its status", may, state, hostContent, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Status = &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true)}
 		}),
-		entry("the driver's finalizer while it lives", mayNot, whole, func(...func(client.Object)) client.Object {
+		entry("the driver's finalizer of an existing content", mayNot, whole, func(...func(client.Object)) client.Object {
 			return hostContent(func(o client.Object) { o.SetFinalizers([]string{contentBound}) })
 		}, func(o client.Object) { o.SetFinalizers(nil) }),
-		entry("one of another driver", mayNot, whole, leafContent, annotate(v1alpha1.AnnotationPlacedIn, "member")),
-		entry("the status of one of another driver", mayNot, state, leafContent, func(o client.Object) {
+		entry("a content of another driver", mayNot, whole, leafContent, annotate(v1alpha1.AnnotationPlacedIn, "member")),
+		entry("the status of a content of another driver", mayNot, state, leafContent, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Status = &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true)}
 		}),
 	)
@@ -160,10 +160,10 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 	DescribeTable("decide which VolumeSnapshots the account of a member creates", func(ctx SpecContext, allowed bool, change func(client.Object), in *string) {
 		judge(account.Create(ctx, volumeSnapshot(*in, change), client.DryRunAll), allowed, "Xylem's account")
 	},
-		entry("a stamped one of a claim", may, stamped, &handed),
+		entry("a stamped snapshot of a claim", may, stamped, &handed),
 		entry("one without a stamp", mayNot, unstamped, &handed),
-		entry("one in a namespace that is not the host's", mayNot, stamped, &foreign),
-		entry("one of a content that somebody has", mayNot, all(stamped, func(o client.Object) {
+		entry("a snapshot in a namespace of another host", mayNot, stamped, &foreign),
+		entry("a snapshot of an existing content", mayNot, all(stamped, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshot).Spec.Source = snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: ptr.To("theirs")}
 		}), &handed),
 	)
@@ -174,9 +174,9 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("the stamp, and policy Retain", may, unstamped, all(snapshotStamped(destroy), keptBy(keep))),
 		entry("the stamp of another snapshot", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationRoot, "team/other"))),
 		entry("the stamp without its policy", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationDeletionPolicy, ""))),
-		entry("the stamp with another policy than it has", mayNot, keptBy(keep), snapshotStamped(destroy)),
+		entry("the stamp with a wrong policy", mayNot, keptBy(keep), snapshotStamped(destroy)),
 		entry("the policy without a stamp", mayNot, unstamped, keptBy(keep)),
-		entry("the stamp on one that an admin imported", mayNot, func(o client.Object) {
+		entry("the stamp on an imported content", mayNot, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.Source = snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: ptr.To("theirs")}
 		}, snapshotStamped(destroy)),
 		entry("the stamp, onto that of another host", mayNot, all(snapshotStamped(destroy), label(v1alpha1.LabelHost, "another")), label(v1alpha1.LabelHost, someHost)),
@@ -186,7 +186,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("policy Delete of one without a stamp", mayNot, keptBy(keep), keptBy(destroy)),
 		entry("its finalizers", mayNot, all(snapshotStamped(destroy), keptBy(keep), func(o client.Object) { o.SetFinalizers([]string{contentBound}) }),
 			func(o client.Object) { o.SetFinalizers(nil) }),
-		entry("the annotation that has it deleted", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
+		entry("the annotation for deletion", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
 		entry("which snapshot it is", mayNot, snapshotStamped(destroy), func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.VolumeSnapshotRef.Namespace = "another"
 		}),
@@ -196,9 +196,9 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, leafContent(before)), client.DryRunAll), allowed, "Xylem's account")
 	},
 		entry("a content that may be destroyed", may, snapshotStamped(destroy)),
-		entry("one that is held", mayNot, all(snapshotStamped(destroy), keptBy(keep))),
-		entry("one that the member retains", mayNot, all(snapshotStamped(keep), keptBy(keep))),
-		entry("one whose policy somebody changed", mayNot, snapshotStamped(keep)),
+		entry("a retained content", mayNot, all(snapshotStamped(destroy), keptBy(keep))),
+		entry("a content that the member retains", mayNot, all(snapshotStamped(keep), keptBy(keep))),
+		entry("a content with a changed policy", mayNot, snapshotStamped(keep)),
 		entry("one without a stamp", mayNot, unstamped),
 	)
 

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// settle is a timeout for anything to happen.
+	// settle is the timeout of every wait.
 	settle = time.Minute
 	// managerAccount is the manager's user name.
 	managerAccount = "system:serviceaccount:xylem-system:xylem-controller-manager"

@@ -124,7 +124,7 @@ var _ = Describe("the endpoint", func() {
 		nobody := caller(host("nobody"))
 		code, content := ask(ctx, nobody, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("the same for a Pod that is not there")
+		By("the same for a missing Pod")
 		code, none := ask(ctx, nobody, "/containerLogs/shop/none/app")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(none).To(Equal(content))
@@ -133,7 +133,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(err).NotTo(HaveOccurred())
 		code, _ = ask(ctx, caller(func() ([]byte, error) { return kubeconfig, nil }), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user with the right on the other node alone")
+		By("a user with the right on only the other node")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-node"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{nodeTwo}, Verbs: []string{"get"}},
 		}}
@@ -211,7 +211,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(3*settle))
 
-	It("frees all memory of its sessions, even if nobody reads them", func(ctx SpecContext) {
+	It("frees all memory of its sessions, even if clients do not read them", func(ctx SpecContext) {
 		// KWOK uses one inotify instance for each followed log, and a user has only 128: some of
 		// the requests end at once.
 		const asked, sessionsOpen = 60, 30

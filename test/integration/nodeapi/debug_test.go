@@ -61,7 +61,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(is.Spec.EphemeralContainers[0].TargetContainerName).To(Equal("app"))
 		Expect(is.Spec.EphemeralContainers[0].Env).To(Equal([]corev1.EnvVar{{Name: "A", Value: "b"}}))
 
-		By("one of the member's own stays, and is not shown")
+		By("a container of the member remains, and is not shown")
 		own := is.DeepCopy()
 		own.Spec.EphemeralContainers = append(own.Spec.EphemeralContainers, corev1.EphemeralContainer{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "own", Image: "busybox:1"},
@@ -70,7 +70,7 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "debugged", "second")
 		Eventually(ctx, leafDebuggers(ctx, one, "debugged")).WithContext(ctx).Should(Equal([]string{"first", "own", "second"}))
 
-		By("the member's kubelet says how they are, which the test does here") // KWOK runs no ephemeral containers
+		By("the test reports their state instead of the member's kubelet") // KWOK runs no ephemeral containers
 		Eventually(ctx, func() error {
 			pod := leaf(ctx, one, "debugged")
 			was := pod.DeepCopy()
@@ -90,7 +90,7 @@ var _ = Describe("kubectl debug", func() {
 			g.Expect(root.Status.ObservedGeneration).To(Equal(root.Generation))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("its logs are there, and it executes commands")
+		By("logs and exec work")
 		r := kubectl(ctx, "", nil, "logs", "debugged", "-c", "first", "--tail=1")
 		Expect(r.out).To(Equal("third line\n"), r.err)
 		r = kubectl(ctx, "", nil, "exec", "debugged", "-c", "first", "--", "echo", "hello")
@@ -138,11 +138,11 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "privileged", "root", "--profile=sysadmin")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(HaveExactElements(
 			And(ContainSubstring(`"root"`), ContainSubstring("privileged"), ContainSubstring("--profile=baseline"))))
-		By("what kubectl asks for by default, which baseline refuses as well")
+		By("kubectl's default profile, which baseline refuses as well")
 		debug(ctx, "privileged", "default", "--profile=general")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(ConsistOf(
 			ContainSubstring(`"root"`), And(ContainSubstring(`"default"`), ContainSubstring("SYS_PTRACE"))))
-		By("one that is allowed, which the others do not keep out")
+		By("an allowed container, which the refused ones do not block")
 		debug(ctx, "privileged", "allowed")
 		Eventually(ctx, leafDebuggers(ctx, one, "privileged")).WithContext(ctx).Should(Equal([]string{"allowed"}))
 	}, SpecTimeout(2*settle))

@@ -49,7 +49,7 @@ var _ = Describe("kubectl", func() {
 		Entry("with times", "2026-11-01T00:00:02.000000000Z third line\n", "web", "-c", "app", "--tail=1", "--timestamps", SpecTimeout(settle)),
 		Entry("since a time", "third line\n", "web", "-c", "app", "--since-time=2026-11-01T00:00:02Z", SpecTimeout(settle)),
 		Entry("of all containers", "third line\nthird line\n", "web", "--all-containers", "--tail=1", SpecTimeout(settle)),
-		Entry("of a member that grants logs alone", "third line\n", "other", "-c", "app", "--tail=1", SpecTimeout(settle)),
+		Entry("of a member that grants only logs", "third line\n", "other", "-c", "app", "--tail=1", SpecTimeout(settle)),
 	)
 
 	It("follows logs as they grow", func(ctx SpecContext) {
@@ -83,7 +83,7 @@ var _ = Describe("kubectl", func() {
 		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("fourth line")))
 		cancel()
 		_ = command.Wait() // it was ended
-		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client left, and its session did not")
+		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client ended, but its session did not")
 	}, SpecTimeout(settle))
 
 	for name, way := range map[string][]string{"WebSocket": webSocket, "SPDY": spdy} {
@@ -101,7 +101,7 @@ var _ = Describe("kubectl", func() {
 				defer cancel()
 				r = kubectl(limited, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
 				Expect(r.out).To(HaveLen(len(input)))
-				Expect(strings.Compare(r.out, input)).To(BeZero(), "what came back is not what was sent")
+				Expect(strings.Compare(r.out, input)).To(BeZero(), "the echo differs from the input")
 				r = kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "echo", "a b", "$HOME", "ü&?#%2f")
 				Expect(r.out).To(Equal("a b $HOME ü&?#%2f\n"))
 			}, SpecTimeout(settle))
@@ -188,7 +188,7 @@ var _ = Describe("failures", func() {
 
 	It("reports that the leaf was replaced (I8)", func(ctx SpecContext) {
 		swapped := run(ctx, "swapped", nodeOne)
-		By("recording another UID, as the manager, since nobody else may: a leaf that is replaced is removed at once")
+		By("recording another UID as the manager, which only it may: a replaced leaf is removed immediately")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
 		Expect(asManager().Status().Patch(ctx, swapped, patch)).To(Succeed())
 		refused(ctx, "was replaced", nil, "logs", "swapped", "-c", "app")

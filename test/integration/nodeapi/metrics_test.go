@@ -102,7 +102,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(settle))
 
-	It("report what a member lacks", func(ctx SpecContext) {
+	It("report which API or permission a member lacks", func(ctx SpecContext) {
 		code, content := ask(ctx, admin(), path)
 		Expect(code).To(Equal(http.StatusNotFound))
 		Expect(content).To(And(ContainSubstring("no metrics API"), ContainSubstring(one), Not(ContainSubstring("\n"))))
@@ -154,7 +154,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		report := func(at time.Time, cpu string) {
 			reports(ctx, one, "shop", "measured", ours, at, cpu, "64Mi")
 			reports(ctx, one, "shop", "other-leaf", ours, at, cpu, "64Mi")
-			By("what is none of ours: without the host's label, without a root, in a namespace of the member's")
+			By("foreign Pods: without the host's label, without a root, in a namespace of the member")
 			reports(ctx, one, "shop", "unlabelled", nil, at, "3", "1Gi")
 			reports(ctx, one, "shop", "invented", ours, at, "3", "1Gi")
 			reports(ctx, one, "kube-system", "dns", ours, at, "3", "1Gi")

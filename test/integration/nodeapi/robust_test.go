@@ -75,7 +75,7 @@ var _ = Describe("sessions", func() {
 		for range rounds {
 			batch()
 		}
-		// Those of the authenticator's caches and of the Go runtime vary.
+		// The number of goroutines of the authenticator's caches and the Go runtime varies.
 		Eventually(ctx, settled).WithContext(ctx).Should(BeNumerically("<", before+50))
 		AddReportEntry(fmt.Sprintf("before and after %d sessions", 2*rounds*beside), fmt.Sprintf("goroutines %v, %v; resident MiB %d, %d", before, settled(), memory, resident()))
 	}, SpecTimeout(4*settle))
@@ -110,7 +110,7 @@ var _ = Describe("sessions", func() {
 		Expect(limited.Err()).NotTo(HaveOccurred(), "kubectl hangs")
 		Expect(group.Wait()).To(Succeed())
 		Expect(kubectl(ctx, "", nil, "logs", "web", "-c", "app", "--tail=1").out).To(Equal("third line\n"))
-		By("the stream that was open ends with the link")
+		By("the open stream ends with the link")
 		_, err = io.Copy(io.Discard, response.Body)
 		Expect(following.Err()).NotTo(HaveOccurred())
 		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero())

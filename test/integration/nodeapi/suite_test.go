@@ -35,7 +35,7 @@ const (
 
 var (
 	x *harness.Xylem
-	// address is that of the manager's endpoint.
+	// address is the address of the manager's endpoint.
 	address string
 	// inOne and inTwo are Pods that run in the members.
 	inOne, inTwo *corev1.Pod
@@ -114,7 +114,7 @@ func run(ctx context.Context, name, node string) *corev1.Pod {
 	return pod
 }
 
-// result is that of a kubectl command.
+// result is the result of a kubectl command.
 type result struct {
 	out, err string
 	code     int

@@ -1,4 +1,4 @@
-// Package recovery follows the walks of internal/RECOVERY.md, one story for each, as an operator does
-// when something has happened to a whole cluster. In all of them, nothing is destroyed by mistake,
-// the problem is reported, and other members continue.
+// Package recovery follows the procedures of internal/RECOVERY.md, one story for each, as an
+// operator does after the loss or restore of a whole cluster. In each story, Xylem destroys no data
+// by mistake, reports the problem, and continues to serve other members.
 package recovery

@@ -43,7 +43,7 @@ func hostWalks() {
 		}
 		s.goesOn(ctx, nodeTwo)
 
-		By("nothing being destroyed before it is confirmed, not even what is deleted now")
+		By("no data being destroyed before the confirmation, not even of claims that are deleted now")
 		s.remove(ctx, "old")
 		s.goesOn(ctx, nodeOne)
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
@@ -72,10 +72,10 @@ func hostWalks() {
 		s.pod(ctx, "elsewhere", nodeTwo)
 		for member, name := range claims {
 			s.running(ctx, name)
-			Expect(book(member).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the disk of then")
+			Expect(book(member).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the disk from before the restore")
 			registration(ctx, member, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[member])))))
 		}
-		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "what was deleted meanwhile is due now")
+		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "deletions from the time before the confirmation are completed now")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
 	}, SpecTimeout(storyTime))
 
@@ -162,7 +162,7 @@ func hostWalks() {
 		s := begin(ctx)
 		earlier := ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "")
 		Expect(x.Manager.Stop()).To(Succeed())
-		By("running a manager whose epoch never ends, and that probes once a minute")
+		By("running a manager with an endless epoch, which probes once a minute")
 		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
@@ -185,7 +185,7 @@ func hostWalks() {
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		By("deleting a claim before anything was reported")
 		s.remove(ctx, "old")
-		Eventually(ctx, manager.Done()).Should(BeClosed(), "it noticed, although its next probe is not due")
+		Eventually(ctx, manager.Done()).Should(BeClosed(), "it detected the restore before its next probe")
 		Expect(s.disks(one, "old")).To(HaveLen(1))
 
 		By("the next manager knowing as well")
@@ -223,7 +223,7 @@ func hostWalks() {
 		for _, member := range []string{one, two} {
 			registrationIn(ctx, clone, member, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
 		}
-		By("somebody deleting what the clone shows, which has the same names and UIDs")
+		By("a user deleting the clone's objects, which have the same names and UIDs")
 		s.removeFrom(ctx, clone, "data")
 		s.goesOn(ctx, nodeOne)
 		registrationIn(ctx, clone, one, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))

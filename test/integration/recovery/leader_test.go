@@ -39,7 +39,7 @@ func leaderWalks() {
 		s.goesOn(ctx, nodeOne)
 		s.goesOn(ctx, nodeTwo)
 
-		By("the deposed one thawing while the new one is frozen: whatever is written now is its")
+		By("the old leader resuming while the new one is frozen: all writes are now from the old leader")
 		Expect(next.Signal(syscall.SIGSTOP)).To(Succeed())
 		marks := map[string]controlplane.Mark{}
 		for _, c := range x.Clusters() {
@@ -48,7 +48,7 @@ func leaderWalks() {
 			marks[c.Name()] = mark
 		}
 		Expect(old.Signal(syscall.SIGCONT)).To(Succeed())
-		Eventually(ctx, old.Done()).Should(BeClosed(), "it ends itself, for it has lost its lease")
+		Eventually(ctx, old.Done()).Should(BeClosed(), "it ends because it has lost its Lease")
 		for _, c := range x.Clusters() {
 			requests, err := c.Audit().Since(ctx, marks[c.Name()])
 			Expect(err).NotTo(HaveOccurred())

@@ -116,7 +116,7 @@ func memberWalks() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
 
-		By("withdrawing nothing of the claim that is not bound in the member, also when it is deleted")
+		By("keeping the leaf claim that is not bound in the member, even when its root is deleted")
 		held := func() {
 			GinkgoHelper()
 			s.goesOn(ctx, nodeOne)
@@ -154,7 +154,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		volumes := map[string]string{"kept": s.use(ctx, "kept", node), "abandoned": s.use(ctx, "abandoned", node)}
 
-		By("the member going")
+		By("the member disappearing")
 		Expect(x.RemoveMember(ctx, lost)).To(Succeed())
 		registration(ctx, lost, connected(metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 		s.goesOn(ctx, nodeOne)
@@ -186,7 +186,7 @@ func memberWalks() {
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, lost)),
 			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
 
-		By("4. re-creating its claims elsewhere")
+		By("4. re-creating its claims in another member")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(s.use(ctx, "kept", nodeOne)).NotTo(Equal(volumes["kept"]))
@@ -212,7 +212,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, wiped, kubeconfig)).To(Succeed())
 
-		By("1. reading that it is another one; it is left alone, and nothing is gone in the host")
+		By("1. reading that it is another cluster; Xylem writes nothing to it, and the host keeps all objects")
 		registration(ctx, wiped, connected(metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged))
 		told(ctx, "ClusterRegistration", wiped, v1alpha1.ReasonIdentityChanged)
 		s.goesOn(ctx, nodeOne)

@@ -105,7 +105,7 @@ func (s *story) use(ctx context.Context, name, node string, options ...podOption
 	return s.bound(ctx, name).Spec.VolumeName
 }
 
-// goesOn is a barrier, and the proof that a member is served: once a new claim is bound there,
+// goesOn is a barrier, and proves that Xylem serves a member: once a new claim is bound there,
 // Xylem has handled the earlier events.
 func (s *story) goesOn(ctx context.Context, node string) {
 	GinkgoHelper()
@@ -185,7 +185,7 @@ func registrationIn(ctx context.Context, host *harness.Cluster, name string, mat
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, host, name, match)
 }
 
-// well waits until a member is connected and nothing needs a confirmation.
+// well waits until a member is connected and needs no confirmation.
 func well(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(x.AwaitReady(ctx, name)).To(Succeed())
@@ -217,7 +217,7 @@ func annotateIn(ctx context.Context, c *harness.Cluster, obj client.Object, key,
 	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-// told waits for an event about an object of the host.
+// told waits for an event on an object of the host.
 func told(ctx context.Context, kind, name, reason string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {

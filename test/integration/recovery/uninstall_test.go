@@ -15,7 +15,7 @@ import (
 )
 
 func uninstallWalk() {
-	It("uninstalls in order: what was to be kept is there, in both clusters (I1, I2)", func(ctx SpecContext) {
+	It("uninstalls in order, and both clusters keep the retained data (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "drained", nodeOne)
 		volume := s.use(ctx, "kept", nodeTwo)
@@ -58,7 +58,7 @@ func uninstallWalk() {
 		Expect(s.disks(two, "kept")).To(HaveLen(1))
 		Expect(book(two).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("nothing of it holding up the end of what is left in the host")
+		By("no finalizer of Xylem blocking the deletion of the remaining objects in the host")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(x.Host.API.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}})).To(Succeed())
@@ -67,7 +67,7 @@ func uninstallWalk() {
 }
 
 // drain deletes what Drain waits for: the claims in a member, and the volumes that must be
-// retained, whose data stays there.
+// retained. The member keeps their data.
 func drain(ctx SpecContext, host, member *harness.Cluster) {
 	GinkgoHelper()
 	id, err := member.ID(ctx)

@@ -1,4 +1,3 @@
-// Package register tests `kubectl xylem register` and `deregister`, and the renewal
-// of tokens, on real control planes: a host with a running manager, and members that
-// have nothing of Xylem yet.
+// Package register tests `kubectl xylem register` and `deregister`, and the renewal of tokens, on
+// real control planes: a host with a running manager, and members without any object of Xylem.
 package register

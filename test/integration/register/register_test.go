@@ -141,7 +141,7 @@ func use(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// badInputs are rejected, and change nothing in any cluster.
+// badInputs are rejected, and change no cluster.
 func badInputs() {
 	type input struct {
 		kubeconfig func(SpecContext) string
@@ -150,7 +150,7 @@ func badInputs() {
 		says       []string
 	}
 	memberOne := func(SpecContext) string { return admin(one) }
-	DescribeTable("sees what is wrong, and nothing is left behind", func(ctx SpecContext, in input) {
+	DescribeTable("reports the error, and leaves no objects", func(ctx SpecContext, in input) {
 		args := []string{"register", "bad", "--member-kubeconfig", in.kubeconfig(ctx)}
 		if in.more != nil {
 			args = append(args, in.more(ctx)...)
@@ -250,7 +250,7 @@ func badInputs() {
 			more:       func(SpecContext) []string { return []string{"another"} },
 			says:       []string{"accepts 1 arg(s), received 2"},
 		}),
-		Entry("a node's name that a node has", SpecTimeout(storyTime), input{
+		Entry("the name of an existing node", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more: func(ctx SpecContext) []string {
 				var nodes corev1.NodeList
@@ -260,14 +260,14 @@ func badInputs() {
 			},
 			says: []string{"NodeNameTaken", "Undone: registration bad, Secret bad-kubeconfig"},
 		}),
-		Entry("an address where the manager finds nobody", SpecTimeout(storyTime), input{
+		Entry("an address without a server", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more: func(ctx SpecContext) []string {
 				return []string{"--member-server", closed(ctx), "--timeout", "3s"}
 			},
 			says: []string{"not ready after 3s: the registration is not Connected (Unreachable)", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
 		}),
-		Entry("a Secret of somebody else", SpecTimeout(storyTime), input{
+		Entry("a Secret of another user", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more: func(ctx SpecContext) []string {
 				foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bad-kubeconfig"}}
@@ -328,7 +328,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).To(MatchError(ContainSubstring(`is already registered as "cluster38"`)))
 		Expect(xylems(ctx)).To(Equal(before))
 
-		By("rotating the token, and repairing what somebody took away")
+		By("rotating the token, and repairing objects that a user deleted")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}}
 		Expect(x.Member(one).API.Delete(ctx, role)).To(Succeed())
 		old := secret(ctx, one)
@@ -352,7 +352,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).To(MatchError(ContainSubstring("--member-kubeconfig points to cluster")))
 		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
 
-		By("deregistering it: the data stays, the account goes")
+		By("deregistering it: the data is kept, the account is deleted")
 		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(ContainSubstring(`"cluster38" is no longer a member`), ContainSubstring("2 volumes"), ContainSubstring(`policy "xylem-stamps"`)))
@@ -372,15 +372,15 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("draining it: nothing of it is left anywhere")
+		By("draining it: no object of it is left in any cluster")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
 		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(told).NotTo(ContainSubstring("Warning"), "that kinds are deprecated which it looks for, and nobody asked for")
+		Expect(told).NotTo(ContainSubstring("Warning"), "warnings about deprecated kinds that the user did not request")
 		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
 	})
 
-	It("spares a namespace that was there before, and refuses a member that is a host", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("keeps a namespace that existed before, and rejects a member that is a host", SpecTimeout(storyTime), func(ctx SpecContext) {
 		api := x.Member(two).API
 		labels := map[string]string{"app.kubernetes.io/name": "xylem", "control-plane": "controller-manager"}
 		its := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -451,7 +451,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("overwrites and removes nothing in a member that has Xylem's name and is not Xylem's", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("overwrites and removes no foreign object with a name of Xylem in a member", SpecTimeout(storyTime), func(ctx SpecContext) {
 		api := x.Member(two).API
 		its := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"example.com"}, Resources: []string{"trees"}, Verbs: []string{"get"},
@@ -465,7 +465,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
 		Expect(now.Rules).To(Equal(its.Rules))
 
-		By("labelling it, as the message says")
+		By("labelling it, as the message advises")
 		now.Labels = map[string]string{"app.kubernetes.io/name": "xylem"}
 		Expect(api.Update(ctx, now)).To(Succeed())
 		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
@@ -478,7 +478,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Delete(ctx, its)).To(Succeed())
 	})
 
-	It("overwrites no Secret that somebody else created, unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("overwrites no Secret of another user, unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
 		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
@@ -514,7 +514,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 
 	renewals()
 
-	It("sees that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("reports a missing registration", SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "deregister", "nobody", "--yes")
 		Expect(err).To(MatchError(ContainSubstring(`no registration "nobody"`)))
 	})

@@ -140,7 +140,7 @@ func renewals() {
 			Should(HaveField("Status", metav1.ConditionTrue))
 	})
 
-	It("loses nothing when the manager is killed between the member's response and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("keeps a working token when the manager is killed between the member's response and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
 		for _, obj := range refusal() {
 			Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, obj))).To(Succeed()) }, NodeTimeout(settle))

@@ -83,8 +83,9 @@ var _ = Describe("The cost", Serial, func() {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeTwo)
 		s.write(two, "data", s.goldenData())
-		// Each has a snapshot of its own. The member's provisioner writes to the snapshot that it
-		// restores: restores of one snapshot at a time conflict there, and each conflict is an event.
+		// Each claim has its own snapshot. The member's provisioner writes to the snapshot that it
+		// restores: restores of one snapshot at a time conflict there, and each conflict is an
+		// event.
 		name, golden := func(i int) string { return fmt.Sprintf("copy-%d", i) }, func(i int) string { return fmt.Sprintf("golden-%d", i) }
 		for i := range budgeted {
 			s.ready(ctx, golden(i), "data", deletes)

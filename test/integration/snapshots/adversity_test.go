@@ -67,7 +67,7 @@ func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reas
 	s.noted(ctx, "VolumeSnapshot", vs.Name, reason, parts...)
 }
 
-var _ = Describe("A snapshot, when something goes wrong", func() {
+var _ = Describe("A snapshot after a failure", func() {
 	It("is taken once although the manager is killed while the driver takes it (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)

@@ -69,7 +69,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("is of a namespace that the member does not admit any more: it says so, and is taken once it does", func(ctx SpecContext) {
+	It("is in a namespace that the member no longer admits: it reports that, and is taken once the member admits it again", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		rules := func(ctx context.Context, labels string) {
@@ -86,7 +86,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("has a class of another driver in the member: Xylem names the driver, and leaves nothing behind", func(ctx SpecContext) {
+	It("has a class of another driver in the member: Xylem names the driver, and leaves no objects", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		class := controlplane.SnapshotClass("of-another-driver", policyDelete)
@@ -129,7 +129,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 	}, SpecTimeout(storyTime))
 
-	It("has the handle of another tenant's snapshot: Xylem rejects it, and its deletion destroys nothing (I2, I8)", func(ctx SpecContext) {
+	It("has the handle of another tenant's snapshot: Xylem rejects it, and its deletion destroys no data (I2, I8)", func(ctx SpecContext) {
 		victim := begin(ctx)
 		victim.data(ctx, "data", nodeOne)
 		stolen := handleOf(until[snapshotv1.VolumeSnapshotContent](ctx, victim, x.Host, contentName(victim.ready(ctx, "snap", "data", deletes)), isReady(true)))

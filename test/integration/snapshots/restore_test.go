@@ -200,7 +200,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", HaveField("Spec.DataSource.Name", "golden"))
 		Expect(x.Manager.Kill()).To(Succeed())
 
-		By("deleting the snapshot meanwhile: as in one cluster, the deletion waits for the restore")
+		By("deleting the snapshot during the restore: as in one cluster, the deletion waits for the restore")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(x.Manager.Start(ctx)).To(Succeed())

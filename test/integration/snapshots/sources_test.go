@@ -50,7 +50,7 @@ func (s *story) destroyed(ctx context.Context, claim, handle string) {
 }
 
 var _ = Describe("A restore, when its snapshot is not what it was", func() {
-	It("does not use a snapshot that the member took in its place, and the snapshot says so (I2, I8)", func(ctx SpecContext) {
+	It("does not use a snapshot that the member took in its place, and reports that (I2, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		_, content := s.leaf(ctx, two, "golden")
@@ -98,7 +98,7 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 	}, SpecTimeout(storyTime))
 
-	It("waits while the snapshot's member is deregistered, and goes on when that is registered again", func(ctx SpecContext) {
+	It("waits while the snapshot's member is deregistered, and continues when it is registered again", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		until[corev1.Pod](ctx, s, x.Host, "data", HaveField("Status.Phase", corev1.PodRunning))
@@ -143,7 +143,7 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		Expect(until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, Not(BeNil())).Spec.VolumeMode).To(HaveValue(Equal(corev1.PersistentVolumeBlock)))
 	}, SpecTimeout(storyTime))
 
-	It("is not made from a retained snapshot that an admin imports by its handle, and leaves that alone (I2, I8)", func(ctx SpecContext) {
+	It("is not created from a retained snapshot that an admin imports by its handle, and does not change that snapshot (I2, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, keeps)
 		kept := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))

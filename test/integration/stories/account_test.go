@@ -95,7 +95,7 @@ var _ = Describe("Xylem", Serial, func() {
 				for resource, n := range watches {
 					most := 1
 					if c != x.Host && resource == "pods" {
-						most = 2 // of all Pods, and of ours
+						most = 2 // of all Pods, and of this host's Pods
 					}
 					Expect(n).To(BeNumerically("<=", most), "watches of %s were begun %d times in %s", resource, n, c.Name())
 				}
@@ -254,8 +254,8 @@ var _ = Describe("The cost of a volume", Serial, func() {
 	)
 })
 
-// otherNamespace: that of the barrier is created, and unused ones of earlier stories are deleted
-// after a while.
+// otherNamespace matches writes to other namespaces: the barrier's is created, and unused ones of
+// earlier stories are deleted later.
 func otherNamespace(s *story, r controlplane.Request) bool {
 	return r.Resource == "namespaces" && r.Name != s.namespace
 }
@@ -306,8 +306,8 @@ var writers = map[string]map[string]string{
 	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
 }
 
-// strangers returns the fields that one of our controllers owns and should not, and those that
-// two of them own.
+// strangers returns the fields that a controller of Xylem owns and should not, and fields that two
+// of them own.
 func strangers(kind string, obj client.Object) []string {
 	GinkgoHelper()
 	Expect(writers).To(HaveKey(kind))
@@ -332,7 +332,7 @@ func strangers(kind string, obj client.Object) []string {
 			owners[path] = entry.Manager
 		}
 	}
-	Expect(some).To(BeTrue(), "%s %s: nothing of ours", kind, obj.GetName())
+	Expect(some).To(BeTrue(), "%s %s: no field of Xylem", kind, obj.GetName())
 	slices.Sort(found)
 	return found
 }

@@ -124,7 +124,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("shows in the driver's words why it cannot be detached, after the Pod is gone", func(ctx SpecContext) {
+	It("shows in the driver's words why it cannot be detached, after the Pod was deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -186,7 +186,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is of unknown state if the member's chart is older and grants no right to read it, and nothing else suffers", func(ctx SpecContext) {
+	It("has an unknown state if an older chart of the member grants no right to read it, without other effects", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -203,7 +203,7 @@ var _ = Describe("A volume that has to be attached", Ordered, func() {
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "volumeattachments.storage.k8s.io", "Upgrade the chart xylem-member"))
 
-		By("using the member all the same")
+		By("using the member anyway")
 		s.barrier(ctx, node)
 
 		By("upgrading it")

@@ -83,7 +83,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		Expect(s.book(one, "data").Calls(ledger.ModifyVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("may be named when there was none before, without an object in the host", func(ctx SpecContext) {
+	It("may be set on a claim without one, without an object in the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.namespace + "-gold"
 		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
@@ -131,7 +131,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells("AttributesClassNotFound"))))
 	}, SpecTimeout(2*storyTime))
 
-	It("of another driver is reported, on either side, and no volume is made with it", func(ctx SpecContext) {
+	It("of another driver is reported, in either cluster, and no volume is created with it", func(ctx SpecContext) {
 		s := begin(ctx)
 		foreign, elsewhere := s.namespace+"-foreign", s.namespace+"-elsewhere"
 		attributes(ctx, x.Host, foreign, "host.example.com", map[string]string{"iops": "1"})

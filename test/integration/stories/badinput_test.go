@@ -59,7 +59,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		s.running(ctx, "app", nodeTwo)
 	}, SpecTimeout(storyTime))
 
-	It("is too large: it quotes the member's provisioner, and delays nothing else", func(ctx SpecContext) {
+	It("is too large: it quotes the member's provisioner, and delays no other claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classLimited), ofSize("5Gi"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -124,13 +124,13 @@ var _ = Describe("A foreign object in the way", func() {
 		after := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
 		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
 
-		By("continuing with the claim when theirs is gone")
+		By("continuing with the claim when the foreign one is deleted")
 		Expect(member.API.Delete(ctx, theirs)).To(Succeed())
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("NameTaken", one, s.namespace+"/app"))
 		s.noted(ctx, "Pod", "app", "NameTaken")
 		Expect(until[corev1.Pod](ctx, s, member, "app", Not(BeNil())).ResourceVersion).To(Equal(podBefore.ResourceVersion))
 
-		By("continuing with the Pod when theirs is gone")
+		By("continuing with the Pod when the foreign one is deleted")
 		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", BeEmpty()))

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// roomy creates a class in both members, and in the host, whose drivers may publish their
-// capacity. The story publishes it for them.
+// roomy creates a class in both members and in the host. The story publishes the capacity instead
+// of the members' drivers.
 func roomy(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, member := range []string{one, two} {
@@ -49,7 +49,7 @@ func frees(ctx context.Context, m *harness.Cluster, published *storagev1.CSIStor
 	patch(ctx, m, published, fmt.Sprintf(`{"capacity":%q}`, free))
 }
 
-// room waits until the host shows a member's capacity for a class, in bytes.
+// room waits until the host shows the given capacity of a member for a class, in bytes.
 func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]int64, error) {
@@ -81,7 +81,7 @@ var _ = Describe("Capacity in members", func() {
 	It("determines where the stock scheduler places a Pod: it skips a member until the member has capacity again", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "roomy")
-		By("counting as unlimited if nothing reports how much there is")
+		By("counting as unlimited if no driver reports the capacity")
 		room(ctx, x.Member(one), "roomy", math.MaxInt64)
 		small := segment(ctx, x.Member(one), "roomy", "rack-1", "1Gi")
 		room(ctx, x.Member(one), "roomy", gi)
@@ -95,7 +95,7 @@ var _ = Describe("Capacity in members", func() {
 		s.pod(ctx, "small", using("small"), preferring(nodeOne))
 		s.running(ctx, "small", nodeOne)
 
-		By("leaving a Pod that must run there unscheduled, until there is capacity")
+		By("leaving a Pod that must run there unscheduled, until the member has capacity")
 		s.claim(ctx, "waits", ofClass("roomy"), ofSize("3Gi"))
 		s.pod(ctx, "waits", using("waits"), on(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "waits", isFalse(corev1.PodScheduled, "did not have enough free storage"))
@@ -125,7 +125,7 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "racks", math.MaxInt64)
 	}, SpecTimeout(storyTime))
 
-	It("is written when it changes, rarely in a storm, and never if nothing changes", func(ctx SpecContext) {
+	It("is written when it changes, rarely during many changes, and never without a change", func(ctx SpecContext) {
 		begin(ctx)
 		roomy(ctx, "stormy")
 		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")
@@ -138,7 +138,7 @@ var _ = Describe("Capacity in members", func() {
 		for i := range storm {
 			frees(ctx, x.Member(one), published, fmt.Sprintf("%dMi", 2048+i))
 		}
-		By("writing nothing if the capacity as a whole stays the same")
+		By("writing nothing if the largest capacity does not change")
 		second := segment(ctx, x.Member(one), "stormy", "rack-2", "1Mi")
 		for i := range storm {
 			frees(ctx, x.Member(one), second, fmt.Sprintf("%dMi", 2+i))

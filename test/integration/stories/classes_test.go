@@ -58,7 +58,7 @@ var _ = Describe("A class of the host", func() {
 		Expect(s.leafClass(ctx, one, "data")).To(Equal("late"))
 	}, SpecTimeout(storyTime))
 
-	It("with invalid parameters reports them, as do its claims, and nothing is provisioned by guess", func(ctx SpecContext) {
+	It("with invalid parameters reports them, as do its claims, and Xylem provisions no volume", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": controlplane.ClassFast, v1alpha1.ParameterProvisioning: "Mirror"}

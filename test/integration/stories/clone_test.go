@@ -29,7 +29,7 @@ func from(claim string) claimOption {
 	}
 }
 
-// golden creates a claim whose disk in the member has certain data, without a Pod that uses it.
+// golden creates a claim with known data on its disk in the member, without a Pod that uses it.
 func (s *story) golden(ctx context.Context, node string, options ...claimOption) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	s.claim(ctx, "golden", options...)
@@ -89,7 +89,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("the record of its source staying, and nothing else")
+		By("keeping only the record of its source")
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, idOf(ctx, x.Member(two))+"/"+string(source.UID)))
 		Expect(claim.Status.Conditions).To(BeEmpty())
@@ -204,7 +204,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "empty", "second")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is completed if its source is deleted meanwhile; the deletion waits", func(ctx SpecContext) {
+	It("is completed if its source is deleted before; the deletion waits", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeOne)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/copy", Stall: true})).To(Succeed())
@@ -239,7 +239,7 @@ var _ = Describe("A clone of a claim", func() {
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("SourceGone", `claim "copy"`))
 		s.neverMade(ctx, "copy")
 
-		By("doing what the message says")
+		By("following the message's advice")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "copy")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy")
@@ -249,7 +249,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "golden", "copy")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is withdrawn if its source is gone before the member has begun, and never copies its successor", func(ctx SpecContext) {
+	It("is withdrawn if its source is deleted before the member has begun, and never copies its successor", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -273,7 +273,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("stays in the member of its source when that fails it, and holds its source as in one cluster", func(ctx SpecContext) {
+	It("is not reassigned when the member of its source fails it, and blocks the deletion of its source as in one cluster", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.golden(ctx, nodeOne)
@@ -281,7 +281,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.claim(ctx, "copy", ofClass(class), from("golden"))
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `only this one has claim "golden"`))
-		By("another claim, that fails later, being reassigned")
+		By("another claim that fails later being reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "copy", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -316,10 +316,10 @@ var _ = Describe("A clone of a claim", func() {
 		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
 		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
 		Entry("the node selector of its Pod", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
-		Entry("a promise that goes with its last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
+		Entry("a promise that is released with its last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
-	It("is rejected if another claim of its Pod is elsewhere", func(ctx SpecContext) {
+	It("is rejected if another claim of its Pod is in another member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "here")
@@ -379,7 +379,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", phase(corev1.ClaimPending))
 		Expect(leaf.Spec.DataSourceRef).To(Equal(&corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "golden"}))
-		s.neverMade(ctx, "copy") // there is no populator
+		s.neverMade(ctx, "copy") // no populator runs
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "copy")
 	}, SpecTimeout(storyTime))
 })

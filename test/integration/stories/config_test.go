@@ -69,7 +69,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
 		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
 
-		By("changing them, which the next Pod that uses them finds at once")
+		By("changing them, which the next Pod that uses them observes immediately")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
@@ -91,7 +91,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, x.Host, "password", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("is left alone in the member if it is foreign there, and no Pod reads it (I4)", func(ctx SpecContext) {
+	It("is not changed in the member if it is foreign there, and no Pod reads it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

@@ -67,7 +67,7 @@ var _ = Describe("The main flow", func() {
 		Expect(pv.Spec.StorageClassName).To(Equal(classMirror))
 		Expect(pv.Spec.Capacity.Storage().Cmp(resource.MustParse("1Gi"))).To(BeZero())
 
-		By("the leaves carrying the stamp, and the leaf PV being held at Retain")
+		By("the leaves having the stamp, and the leaf PV having policy Retain")
 		stamp := func(obj client.Object, root client.Object) {
 			GinkgoHelper()
 			Expect(obj.GetLabels()).To(HaveKeyWithValue(v1alpha1.LabelHost, host))
@@ -87,7 +87,7 @@ var _ = Describe("The main flow", func() {
 		Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
 		Expect(pod.Status.ContainerStatuses[0].ContainerID).To(Equal(leafPod.Status.ContainerStatuses[0].ContainerID))
 
-		By("the user's own objects carrying no finalizer of ours")
+		By("the user's own objects having no finalizer of Xylem")
 		Expect(claim.Finalizers).To(ConsistOf("kubernetes.io/pvc-protection"))
 		Expect(pod.Finalizers).To(BeEmpty())
 		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
@@ -152,7 +152,7 @@ var _ = Describe("The main flow", func() {
 		s.destroyed(ctx, two, "app-scratch", volume)
 	}, SpecTimeout(storyTime))
 
-	It("keeps volumeMode Block and ReadWriteOncePod as they are", func(ctx SpecContext) {
+	It("keeps volumeMode Block and ReadWriteOncePod", func(ctx SpecContext) {
 		s := begin(ctx)
 		block := corev1.PersistentVolumeBlock
 		s.claim(ctx, "raw", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
@@ -211,7 +211,7 @@ var _ = Describe("A burst", func() {
 			})), err
 		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
-		By("letting a few more through from time to time, since nobody may ever bind those, and holding the others back")
+		By("admitting a few more from time to time, in case those are never bound, and delaying the others")
 		s.pod(ctx, "app", claims("data", more)...)
 		measured(ctx, "xylem_claims_held_back", one, MatchRegexp("^[1-9]"))
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -244,7 +244,7 @@ func memberOf(ctx context.Context, s *story, pod string) string {
 	return node.Labels[v1alpha1.LabelCluster]
 }
 
-// destroyed waits until nothing is left of a claim on either side, including the disk.
+// destroyed waits until neither cluster has any object or disk of a claim.
 func (s *story) destroyed(ctx context.Context, member, claim, volume string) {
 	GinkgoHelper()
 	gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim)

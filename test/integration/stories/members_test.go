@@ -166,7 +166,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 			return r.Namespace == s.namespace && !barrier
 		})).To(BeEmpty(), "\n%s", since.By(harness.MemberUser).Writes())
 
-		By("one that does not parse")
+		By("a token that does not parse")
 		Expect(x.SetKubeconfig(ctx, third, []byte("{"))).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 
@@ -175,14 +175,14 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.Host.API.Delete(ctx, secret)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, secret.Name))
 
-		By("one whose account is gone")
+		By("a token of a deleted account")
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"}}
 		Expect(member.API.Delete(ctx, account)).To(Succeed())
 		Expect(x.PrepareAnew(ctx, third)).To(Succeed())
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
 
-		By("a good one")
+		By("a valid token")
 		kubeconfig, err = x.MemberKubeconfig(ctx, third)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
@@ -217,7 +217,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(leaves.Items).To(BeEmpty())
 
-		By("adopting what is there under another name")
+		By("adopting the existing objects under another name")
 		Expect(x.Register(ctx, renamed, third)).To(Succeed())
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(
 			HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)),
@@ -227,7 +227,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(s.book(third, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("is deregistered with policy Drain when the last claim there is gone", func(ctx SpecContext) {
+	It("is deregistered with policy Drain when its last claim is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: renamed}}
@@ -257,7 +257,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged, id))
 
-		By("nothing being written there, nor gone in the host")
+		By("no write to the member, and no deletion in the host")
 		s.barrier(ctx, nodeOne)
 		since, err := member.Audit().Since(ctx, mark)
 		Expect(err).NotTo(HaveOccurred())
@@ -278,7 +278,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 	}, SpecTimeout(storyTime))
 })
 
-// uids returns those of the namespace's Pods and claims in a cluster.
+// uids returns the UIDs of the namespace's Pods and claims in a cluster.
 func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -314,7 +314,7 @@ var _ = Describe("A rejected registration", func() {
 		register(ctx, "again", kubeconfig)
 		registration(ctx, "again", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 
-		By("its end taking nothing with it")
+		By("keeping all objects when it is deregistered")
 		Expect(x.Deregister(ctx, "again")).To(Succeed())
 		s.barrier(ctx, nodeOne)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),

@@ -125,7 +125,7 @@ func (s *story) destroyOrphan(ctx context.Context, volume string) {
 }
 
 var _ = Describe("A leaf volume without a root", func() {
-	It("is reported by name, and nothing destroys it, even if another claim takes the name (I1, I2)", func(ctx SpecContext) {
+	It("is reported by name, and Xylem never destroys it, even if another claim takes the name (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -137,13 +137,13 @@ var _ = Describe("A leaf volume without a root", func() {
 			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
 		}).Should(Equal("1"))
 
-		By("a claim of the same name having a disk of its own")
+		By("a claim of the same name having its own disk")
 		s.data(ctx)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).NotTo(Equal(volume))
 		registration(ctx, one, orphaned(volume, accounts.RootReplaced))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
 
-		By("its member's admin, who may, destroying it")
+		By("the member's admin destroying it, which is allowed")
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
@@ -182,7 +182,7 @@ var _ = Describe("A leaf volume without a root", func() {
 	DescribeTable("is a volume that a provisioner created late for a withdrawn claim, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
-		By("a claim of the member's own in the same namespace leaving a volume of its own")
+		By("a foreign claim of the member in the same namespace leaving a volume")
 		Expect(member.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(member.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
@@ -222,10 +222,10 @@ var _ = Describe("A leaf volume without a root", func() {
 		registration(ctx, one, notOrphaned(late))
 	},
 		Entry("that both clusters remember", SpecTimeout(storyTime), func(context.Context) {}),
-		Entry("that the host has forgotten, as by a restore", SpecTimeout(storyTime), func(ctx context.Context) {
+		Entry("that the host no longer records, as after a restore", SpecTimeout(storyTime), func(ctx context.Context) {
 			annotateLease(ctx, x.Host, "fence-"+idOf(ctx, x.Member(one)), "null")
 		}),
-		Entry("whose note in the member was overwritten", SpecTimeout(storyTime), func(ctx context.Context) {
+		Entry("with an overwritten record in the member", SpecTimeout(storyTime), func(ctx context.Context) {
 			annotateLease(ctx, x.Member(one), idOf(ctx, x.Host), `"{"`)
 		}),
 	)
@@ -278,7 +278,7 @@ func disallow(ctx SpecContext) {
 }
 
 var _ = Describe("A claim that is re-created and names the volume that it had", func() {
-	It("gets it again, never unbound, if the host has lost both, and nobody else can request it (I2, I3, I8)", func(ctx SpecContext) {
+	It("gets it again, never unbound, if the host has lost both, and no other claim can request it (I2, I3, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -288,7 +288,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
 		registration(ctx, one, orphaned(volume, accounts.RootGone))
 
-		By("a tenant of another namespace, and a claim of another name, asking for it")
+		By("a tenant of another namespace, and a claim of another name, requesting it")
 		other := begin(ctx)
 		other.claim(ctx, "data", naming(volume))
 		s.claim(ctx, "other", naming(volume))
@@ -302,7 +302,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		_, err := read[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 
-		By("the claim itself asking for it")
+		By("the claim itself requesting it")
 		s.adopted(ctx, s.claim(ctx, "data", naming(volume)), volume)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
@@ -407,7 +407,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", And(HaveField("UID", Not(Equal(leaf.UID))),
 			phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
 
-		By("deleting the leaf volume: it is reported, and nothing is created in its place")
+		By("deleting the leaf volume: the loss is reported, and no volume replaces it")
 		lost := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
 		Expect(x.Member(one).API.Delete(ctx, lost)).To(Succeed())
 		patch(ctx, x.Member(one), lost, `{"metadata":{"finalizers":null}}`)
@@ -419,7 +419,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 })
 
 var _ = Describe("A re-created leaf volume", func() {
-	DescribeTable("is kept, and reported: it may be the claim's own disk; the end of the claim destroys nothing (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
+	DescribeTable("is kept, and reported: it may be the claim's own disk; deleting the claim destroys no data (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
 		s := begin(ctx)
 		member := x.Member(one)
 		volume := s.data(ctx)
@@ -465,7 +465,7 @@ var _ = Describe("A re-created leaf volume", func() {
 	)
 })
 
-// ownVolume creates a volume that a claim of the member's own leaves behind in the story's
+// ownVolume creates a volume that a foreign claim of the member leaves behind in the story's
 // namespace there.
 func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 	GinkgoHelper()
@@ -494,7 +494,7 @@ var _ = Describe("A deletion that does not end", func() {
 			return metric(ctx, fmt.Sprintf("xylem_stuck_deletions{cluster=%q}", one))
 		}).Should(Equal("1"))
 
-		By("somebody else's finalizer on the Pod in the member")
+		By("another controller's finalizer on the Pod in the member")
 		leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		DeferCleanup(func(ctx SpecContext) {

@@ -101,7 +101,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("leaves nothing of a disk that was provisioned while it was away, for a claim that was deleted in the meantime (I1, I6)", func(ctx SpecContext) {
+	It("deletes a disk that was provisioned while it was away, for a claim that was deleted in the meantime (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -157,7 +157,7 @@ var _ = Describe("A volume of an unreachable member", func() {
 		s.noted(ctx, "PersistentVolume", volume, "Abandoned", v1alpha1.AnnotationAbandon)
 		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, volume)
 
-		By("the member coming back, and keeping it as its own admin's")
+		By("the member coming back, and keeping it for its own admin")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// preferring lets the scheduler choose, with a preference.
+// preferring lets the scheduler select a member, with a preference.
 func preferring(node string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -48,7 +48,7 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "follows-here", nodeOne)
 		s.running(ctx, "follows-there", nodeTwo)
 
-		By("scheduling no Pod that wants disks of both")
+		By("scheduling no Pod that needs disks of both")
 		s.pod(ctx, "torn", using("here"), using("there"), tolerant)
 		until[corev1.Pod](ctx, s, x.Host, "torn", isFalse(corev1.PodScheduled, "node affinity"))
 
@@ -68,7 +68,7 @@ var _ = Describe("Two members", func() {
 		s.pod(ctx, "also", boundTo(nodeTwo))
 		s.running(ctx, "app")
 		s.running(ctx, "also")
-		// A member's own objects prevent the deletion of a namespace, as ours do.
+		// A member's own objects prevent the deletion of a namespace, as leaves do.
 		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
 		s.deletePod(ctx, "app")
 		s.deletePod(ctx, "also")
@@ -182,7 +182,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("leaves nothing of a volume that the provisioner finishes afterwards (I1)", func(ctx SpecContext) {
+	It("deletes a volume that the provisioner finishes afterwards (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
 		// The volume exists, but the response is delayed.
@@ -219,7 +219,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("cannot be faked by somebody who writes a claim's selected node (I8)", func(ctx SpecContext) {
+	It("cannot be faked by a user who writes a claim's selected node (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)

@@ -105,7 +105,7 @@ func writesAbout(ctx context.Context, books account, name string) controlplane.R
 }
 
 var _ = Describe("A promise", func() {
-	DescribeTable("binds its claim at once, and costs nothing until a Pod is bound to a node (I1)", func(ctx SpecContext, class string, policy corev1.PersistentVolumeReclaimPolicy) {
+	DescribeTable("binds its claim immediately, and provisions no disk until a Pod is bound to a node (I1)", func(ctx SpecContext, class string, policy corev1.PersistentVolumeReclaimPolicy) {
 		s := begin(ctx)
 		books := opened(ctx)
 		claim := s.claim(ctx, "data", ofClass(class))
@@ -226,7 +226,7 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	}, SpecTimeout(storyTime))
 
-	It("is re-created once its class is there again, if the host has lost it before there was a disk", func(ctx SpecContext) {
+	It("is re-created once its class exists again, if the host has lost it before it had a disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("promise-comes-back", classMirror, func(c *storagev1.StorageClass) {
 			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
@@ -246,7 +246,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("grows before and after there is a disk", func(ctx SpecContext) {
+	It("grows before and after its disk is provisioned", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -272,7 +272,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
 		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
 
-		By("being nowhere again when the Pod is gone")
+		By("being assigned to no member again when the Pod is deleted")
 		s.deletePod(ctx, "app")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "big")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
@@ -317,7 +317,7 @@ var _ = Describe("A promise", func() {
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
-		By("which the scheduler does not choose for one that goes with its last Pod")
+		By("which the scheduler does not select for a promise that is released with its last Pod")
 		s.claim(ctx, "held", ofClass(classPromiseUnused))
 		s.promised(ctx, "held")
 		s.pod(ctx, "held", using("held"), on(plainNode))
@@ -370,7 +370,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		Expect(host.Spec.NodeAffinity).To(Equal(promised.Spec.NodeAffinity))
 
-		By("waiting, while a Pod uses it, with one that is bound to a node of another member")
+		By("a Pod on another member's node waiting while a Pod uses the disk")
 		s.pod(ctx, "second", using("scratch"), on(nodeTwo))
 		until[corev1.Pod](ctx, s, x.Host, "second", tells("PlacedElsewhere", "scratch"))
 		Expect(s.book(one, "scratch").LiveIDs()).To(HaveLen(1))
@@ -384,7 +384,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
 		s.noted(ctx, "PersistentVolumeClaim", "scratch", "VolumeReleased", leaf.Name)
 
-		By("going, also with a Pod that ended by itself and is still there")
+		By("releasing it, even if a finished Pod still exists")
 		s.deletePod(ctx, "second")
 		s.pod(ctx, "job", using("scratch"), on(nodeTwo), annotated(controlplane.AnnotationComplete, "true"))
 		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
@@ -402,7 +402,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		disks := s.book(one, "scratch").LiveIDs()
 
-		By("a Pod of the member that holds up the end of the leaf claim")
+		By("a Pod of the member that blocks the deletion of the leaf claim")
 		first := until[corev1.Pod](ctx, s, x.Member(one), "first", phase(corev1.PodRunning))
 		holder := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "holder"},
@@ -416,7 +416,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch", HaveField("DeletionTimestamp", Not(BeNil())))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
 
-		By("the admin, who wants the data after all")
+		By("the admin keeping the data after all")
 		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		Expect(x.Member(one).API.Delete(ctx, holder, client.GracePeriodSeconds(0))).To(Succeed())
@@ -446,7 +446,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "second", nodeOne)
 		s.fulfilled(ctx, "scratch", one)
 
-		By("the member coming back, which keeps its disk, and says so")
+		By("the member coming back, keeping its disk, and reporting that")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
@@ -455,7 +455,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
 		s.fulfilled(ctx, "scratch", one)
 
-		By("its admin, who removes it once the claim is gone")
+		By("its admin removing it once the claim is deleted")
 		s.deletePod(ctx, "first")
 		s.deletePod(ctx, "second")
 		s.deleteClaim(ctx, "scratch")

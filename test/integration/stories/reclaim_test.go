@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("The end of a claim", func() {
-	It("destroys the disk where the policy is Delete, and nothing before (I1, I2)", func(ctx SpecContext) {
+	It("destroys the disk if the policy is Delete, and never before (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -87,7 +87,7 @@ var _ = Describe("The end of a claim", func() {
 		Entry("the member's class, a claim of the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
 
-	It("destroys nothing by policy Recycle, and reports that, until an admin chooses another (I2)", func(ctx SpecContext) {
+	It("destroys no data with policy Recycle, and reports that, until an admin sets another policy (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
@@ -124,7 +124,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 
-		By("the member's admin, who may, destroying it")
+		By("the member's admin destroying it, which is allowed")
 		member := x.Member(one)
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, member, leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)

@@ -24,8 +24,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// impatient creates a class of the story's own, in the host and in the members, whose claims are
-// reassigned after two seconds.
+// impatient creates a class for the story, in the host and in the members, with a placement timeout
+// of two seconds.
 func (s *story) impatient(ctx context.Context) string {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -42,7 +42,7 @@ func (s *story) impatient(ctx context.Context) string {
 	return s.namespace
 }
 
-// room publishes capacity for the story's class in a member; 0 means none.
+// room publishes a member's capacity for the story's class; 0 means none.
 func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	var published storagev1.CSIStorageCapacityList
 	if err := x.Host.API.List(ctx, &published, client.InNamespace(v1alpha1.DefaultNamespace), client.MatchingLabels{v1alpha1.LabelCluster: m.Name()}); err != nil {
@@ -72,7 +72,7 @@ func (*story) repaired(member string) {
 	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
 }
 
-// moved waits until a claim has its volume in the second member, and the first has nothing of it.
+// moved waits until a claim has its volume in the second member, and the first has no object of it.
 func (s *story) moved(ctx context.Context, claims ...string) {
 	GinkgoHelper()
 	for _, name := range claims {
@@ -105,7 +105,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is provisioned in another member when no node suits the Pod, and nobody else loses capacity (I8)", func(ctx SpecContext) {
+	It("is provisioned in another member when no node suits the Pod, without reducing the published capacity (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -140,7 +140,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
 	)
 
-	It("is provisioned in another member when its class is gone", func(ctx SpecContext) {
+	It("is provisioned in another member when its class is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -174,7 +174,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data", "logs")
 	}, SpecTimeout(storyTime))
 
-	It("stays if another claim of its Pod has its volume there, and reports it", func(ctx SpecContext) {
+	It("is not reassigned if another claim of its Pod has its volume there, and reports that", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.claim(ctx, "logs", ofClass(class))
@@ -185,7 +185,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), using("logs"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", `Pod "app" also uses claim "logs"`))
-		By("a claim that failed later being moved")
+		By("a claim that failed later being reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -271,7 +271,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
 		// The provisioner aborts the call after ten seconds, and reports that.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
-		By("a claim that failed later being moved")
+		By("a claim that failed later being reassigned")
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/later", Code: codes.Internal},
@@ -323,7 +323,7 @@ var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 		s.barrier(ctx, nodeOne)
 		Expect(s.phases(ctx)).NotTo(ContainElement(corev1.PodFailed))
 
-		By("there being another member")
+		By("another member being available")
 		s.deletePod(ctx, "alone")
 		cordon(ctx, nodeOne, true)
 		cordon(ctx, nodeTwo, false)
@@ -381,7 +381,7 @@ var _ = Describe("A member that is lost while it provisions a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
 		lose(ctx, one)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
-		By("placing another claim elsewhere in the meantime")
+		By("placing another claim in the other member in the meantime")
 		s.claim(ctx, "other", ofClass(class))
 		s.pod(ctx, "other", using("other"))
 		s.running(ctx, "other", nodeTwo)
@@ -400,7 +400,7 @@ func inMembers(p *corev1.Pod) {
 	p.Spec.NodeSelector = map[string]string{v1alpha1.LabelVirtualNode: "true"}
 }
 
-// phases returns those of the story's Pods labelled app=web.
+// phases returns the phases of the story's Pods labelled app=web.
 func (s *story) phases(ctx context.Context) []corev1.PodPhase {
 	GinkgoHelper()
 	var pods corev1.PodList

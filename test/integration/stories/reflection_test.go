@@ -103,7 +103,7 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(host.Provisioner).To(Equal(v1alpha1.ProvisionerName))
 		Expect(host.VolumeBindingMode).To(HaveValue(Equal(storagev1.VolumeBindingWaitForFirstConsumer)))
 		Expect(host.AllowVolumeExpansion).To(HaveValue(BeTrue()))
-		Expect(host.Annotations).To(BeEmpty(), "a default there is none here")
+		Expect(host.Annotations).To(BeEmpty(), "a default class of a member is not the host's default")
 		Expect(strangers("root StorageClass", host)).To(BeEmpty())
 		s.running(ctx, "app", nodeTwo)
 		hostLacks(ctx, "unlabelled")
@@ -138,7 +138,7 @@ var _ = Describe("A class that a member offers", func() {
 			Spec.PersistentVolumeReclaimPolicy).To(Equal(deletes))
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
-		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "by the policy that the volume has")
+		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "by the volume's own policy")
 	}, SpecTimeout(storyTime))
 
 	It("that changes repeatedly causes few writes in the host", func(ctx SpecContext) {
@@ -171,13 +171,13 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "silver", "Retain", "Delete", one))
 		(&story{}).noted(ctx, "ClusterRegistration", two, v1alpha1.ReasonReflectionConflict, "silver")
 
-		By("the other's taking its place when the first is gone")
+		By("the other one replacing it when the first is deleted")
 		Expect(x.Member(one).API.Delete(ctx, first)).To(Succeed())
 		hostHas(ctx, "silver", by(ctx, retains, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
 	}, SpecTimeout(storyTime))
 
-	It("leaves a foreign class in the host alone, is published when that is gone, and counts toward the cap", func(ctx SpecContext) {
+	It("does not change a foreign class in the host, is published when that is deleted, and counts toward the maximum", func(ctx SpecContext) {
 		begin(ctx)
 		own := &storagev1.StorageClass{
 			ObjectMeta:  metav1.ObjectMeta{Name: "gold", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},

@@ -68,7 +68,7 @@ func (s *story) oracle(ctx context.Context) {
 			g.Expect(err).NotTo(HaveOccurred())
 			for id, disk := range book.Live() {
 				if disk.ClaimNamespace == s.namespace {
-					g.Expect(s.wanted(ctx, m, disk.PVName)).To(BeTrue(), "disk %s of claim %s/%s in %s: nobody wants it (I1)", id, disk.ClaimNamespace, disk.ClaimName, m.Name())
+					g.Expect(s.wanted(ctx, m, disk.PVName)).To(BeTrue(), "disk %s of claim %s/%s in %s: no object needs it (I1)", id, disk.ClaimNamespace, disk.ClaimName, m.Name())
 				}
 			}
 		}).WithContext(ctx).Should(Succeed())
@@ -108,8 +108,8 @@ func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) b
 	return false
 }
 
-// cleanUp deletes the objects of the namespace and waits until they are gone. Deleting the
-// namespace itself would take longer.
+// cleanUp deletes the objects of the namespace and waits for their deletion. Deleting the namespace
+// itself would take longer.
 func (s *story) cleanUp(ctx context.Context) {
 	GinkgoHelper()
 	in := client.InNamespace(s.namespace)
@@ -266,7 +266,7 @@ func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
 }
 
-// tells matches a Pod or claim with a False condition of ours that reports why.
+// tells matches a Pod or claim with a False condition of Xylem that reports why.
 func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		WithTransform(func(c any) string {
@@ -303,7 +303,7 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	}).Should(ContainElement(And(matchers...)))
 }
 
-// recorded waits until the host's record of a member names what was released there.
+// recorded waits until the host's record of a member names the objects that were released there.
 func (s *story) recorded(ctx context.Context, clusterID string, parts ...string) {
 	GinkgoHelper()
 	line := make([]gomegatypes.GomegaMatcher, len(parts))

@@ -41,7 +41,7 @@ func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
 	return &t
 }
 
-// nodes returns those of a tree, by kind and cluster.
+// nodes returns the nodes of a tree, by kind and cluster.
 func nodes(n *model.Node, kind, cluster string) []model.Node {
 	var found []model.Node
 	if n.Kind == kind && n.Cluster == cluster {
@@ -106,7 +106,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(other.Missing).To(ConsistOf(HaveField("Why", ContainSubstring(two))))
 		Expect(other.Recorded).To(ConsistOf(one))
 
-		By("showing a person the same, without colour where there is no terminal")
+		By("printing the same for people, without colour unless the output is a terminal")
 		out, complaints, code := s.plugin(ctx, "tree", "pvc", "data", "--live")
 		Expect(code).To(BeZero())
 		Expect(complaints).To(BeEmpty())

@@ -250,7 +250,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 })
 
 var _ = Describe("A Pod that is pushed", func() {
-	It("reports once what its leaf lacks", func(ctx SpecContext) {
+	It("reports once which fields its leaf lacks", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "builder"}})).To(Succeed())
 		s.claim(ctx, "data")

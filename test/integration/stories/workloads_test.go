@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("Workloads", func() {
-	It("run as a StatefulSet that is left to the scheduler, whose replicas keep their disks", func(ctx SpecContext) {
+	It("run as a StatefulSet in members that the scheduler selects, and its replicas keep their disks", func(ctx SpecContext) {
 		s := begin(ctx)
 		labels := map[string]string{"app": "ledger"}
 		set := &appsv1.StatefulSet{
@@ -134,7 +134,7 @@ var _ = Describe("The end of a Pod", func() {
 		until[corev1.Pod](ctx, s, x.Member(one), "app", And(
 			HaveField("DeletionTimestamp", Not(BeNil())), HaveField("DeletionGracePeriodSeconds", HaveValue(Equal(grace)))))
 
-		By("the host's Pod staying until nothing runs in the member")
+		By("keeping the host's Pod until no container runs in the member")
 		until[corev1.Pod](ctx, s, x.Host, "app", HaveField("DeletionTimestamp", Not(BeNil())))
 		gone[corev1.Pod](ctx, s, x.Host, "app")
 		_, err := read[corev1.Pod](ctx, s, x.Member(one), "app")
@@ -143,7 +143,7 @@ var _ = Describe("The end of a Pod", func() {
 })
 
 var _ = Describe("Pods that are not pushed", func() {
-	It("are those of DaemonSets, which report it", func(ctx SpecContext) {
+	It("are Pods of DaemonSets, which report it", func(ctx SpecContext) {
 		s := begin(ctx)
 		labels := map[string]string{"app": "agent"}
 		spec := podSpec()

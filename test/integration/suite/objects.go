@@ -22,7 +22,7 @@ func Read[T any, P interface {
 	return obj, Get(ctx, c, namespace, name, obj)
 }
 
-// Get is Read for an object whose type is not known.
+// Get is Read for an object of an unknown type.
 func Get(ctx context.Context, c *harness.Cluster, namespace, name string, obj client.Object) error {
 	namespaced, err := c.API.IsObjectNamespaced(obj)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Settle is a generous timeout for anything to happen. No test asserts that it is fast.
+	// Settle is the generous timeout of every wait. No test asserts that it is fast.
 	Settle = 90 * time.Second
 	poll   = 100 * time.Millisecond
 	// start is the timeout for starting the clusters and preparing the suite.

@@ -250,7 +250,7 @@ func (s *search) expand(ctx context.Context, at int) {
 	}
 }
 
-// ours makes the steps of Xylem's controllers in a world.
+// ours takes the steps of Xylem's controllers in a world.
 func (s *search) ours(at int, steps []step) {
 	w := s.worlds[at]
 	writers := map[written]string{}
@@ -273,7 +273,7 @@ func (s *search) ours(at int, steps []step) {
 	}
 }
 
-// ended checks a world in which nothing moves.
+// ended checks a world without moves.
 func (s *search) ended(at int, steps []step) {
 	told := s.model.told(s.worlds[at])
 	for _, step := range steps {

@@ -72,7 +72,7 @@ func fixed(s side) []client.Object {
 	return []client.Object{class, onMember, volume}
 }
 
-// fixedOf has those of both sides. Do not modify them.
+// fixedOf returns the constant objects of both clusters. Do not modify them.
 var fixedOf = [2][]client.Object{fixed(hostSide), fixed(memberSide)}
 
 // reader reads a cluster from its cache, or live. It embeds cache.Cache only for its type, and
@@ -163,7 +163,7 @@ func (m *Model) IndexField(_ context.Context, obj client.Object, field string, e
 	return nil
 }
 
-// registration returns that of the member, which is connected.
+// registration returns the registration of the connected member.
 func registration() *v1alpha1.ClusterRegistration {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration}}
 	cr.Status.ClusterID = here.ClusterID

@@ -10,7 +10,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// strangers is the handle of a snapshot that has nothing to do with Xylem.
+// strangers is the handle of a foreign snapshot.
 const strangers = "snapshot-of-a-stranger"
 
 // disruptions returns what users and admins do, and what happens to clusters and caches. Moves
@@ -110,8 +110,8 @@ func (ms *moves) ofMemberAdmins() {
 	}
 }
 
-// ofHandles forges the handle of a leaf content. Before the host has recorded the driver's, nobody
-// can tell the one from the other.
+// ofHandles forges the handle of a leaf content. Before the host has recorded the driver's handle,
+// a forged one cannot be recognized.
 func (ms *moves) ofHandles(slot int) {
 	m := ms.model
 	host := m.contentOfRoot(ms.from, ms.from.of[slot-leafContent])

@@ -2,8 +2,8 @@
 // does for a claim and its volume.
 //
 // A world is the state of one VolumeSnapshot of a bound claim in two clusters: the VolumeSnapshot
-// and its contents on both sides as API objects, their data, a backup of each cluster, and at most
-// one kind of object whose cache lags. From each world, Check makes every possible move:
+// and its contents in both clusters as API objects, their data, a backup of each cluster, and at
+// most one kind of object whose cache lags. From each world, Check makes every possible move:
 //
 //   - a step of Xylem: one reconcile of the real root_snapshot, leaf_snapshot or host_snapshot,
 //     killed after its first write;

@@ -111,7 +111,7 @@ func (m *Model) destroyed(w world, n int) []string {
 	return found
 }
 
-// unsettled returns what is wrong in a world in which nothing moves.
+// unsettled returns what is wrong in a world without moves.
 func (m *Model) unsettled(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, root); s != nil {
@@ -127,7 +127,7 @@ func (m *Model) unsettled(w world) []string {
 	}
 	for n := range roots {
 		c, s := m.content(w.state, content+n), m.snapshot(w.state, root)
-		// If somebody deletes the content, the snapshot-controller waits for the VolumeSnapshot's
+		// If a user deletes the content, the snapshot-controller waits for the VolumeSnapshot's
 		// deletion.
 		if lives := s != nil && s.UID == rootUID(n) && s.DeletionTimestamp == nil; c != nil && c.DeletionTimestamp != nil && !lives {
 			found = append(found, "a host content is not deleted")
@@ -147,7 +147,7 @@ func (w *world) living() []uint8 {
 	return found
 }
 
-// leftInMember returns leftovers of roots that have ended, and data that nobody can count.
+// leftInMember returns leftovers of roots that have ended, and data that no object represents.
 func (m *Model) leftInMember(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, leaf); s != nil {

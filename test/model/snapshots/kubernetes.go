@@ -22,7 +22,7 @@ type move struct {
 	to   world
 }
 
-// moves collects those that change a world.
+// moves collects the moves that change a world.
 type moves struct {
 	model *Model
 	from  world

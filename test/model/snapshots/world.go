@@ -93,7 +93,7 @@ type id int32
 
 type state [slots]id
 
-// policy is that of a class.
+// policy is the policy of a class.
 type policy uint8
 
 const (
@@ -117,8 +117,8 @@ type world struct {
 	of [leaves]uint8
 	// made is the number of roots created so far.
 	made uint8
-	// theirs: a member's admin deleted something, or a cluster was restored. Later leaks and
-	// losses are not Xylem's fault.
+	// theirs: a member's admin deleted an object, or a cluster was restored. Later leaks and losses
+	// are not Xylem's fault.
 	theirs bool
 	// givenUp: an admin of the host abandoned a snapshot, or removed its content. kept: an admin
 	// set a content to Retain.

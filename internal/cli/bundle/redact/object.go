@@ -51,7 +51,7 @@ func (f fields) keep(value any) any {
 	case []any:
 		return each(v, f)
 	}
-	return Redacted // something else than the API has there
+	return Redacted // a type that the API does not have in this field
 }
 
 // present keeps the names of all fields, and the values of some. A volume has its source so.
@@ -105,7 +105,7 @@ func each(list []any, k keeper) []any {
 // hiddenKeys are Xylem's own annotations that repeat a user's fields.
 var hiddenKeys = []string{v1alpha1.AnnotationPushed}
 
-// annotations are those whose values say what Kubernetes or Xylem did.
+// annotations are the annotations with values from Kubernetes or Xylem.
 var annotations = values{
 	v1alpha1.Prefix, "pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "snapshot.storage.kubernetes.io/",
 	v1alpha1.AnnotationMockPV, "deployment.kubernetes.io/revision", "storageclass.kubernetes.io/is-default-class", "metrics.k8s.io/resource-metrics-path",
@@ -126,7 +126,7 @@ func Object(obj *unstructured.Unstructured) map[string]any {
 	return kept
 }
 
-// Kinds returns the kinds of which more than the metadata is kept.
+// Kinds returns the kinds for which more than the metadata is kept.
 func Kinds() []string {
 	var names []string
 	for kind := range kinds {

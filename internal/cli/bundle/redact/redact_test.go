@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// planted is a value that must not survive. It looks like nothing in particular.
+// planted is a value that must not survive. It has no recognizable format.
 const planted = "hunter2Hunter2"
 
 func TestText(t *testing.T) {
@@ -23,7 +23,7 @@ func TestText(t *testing.T) {
 		"basic":                   {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
 		"a service account token": {"sent " + jwt + " to it", "sent REDACTED to it"},
 		"a key":                   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nab\n-----END EC PRIVATE KEY-----\nafter", "before\nREDACTED\nafter"},
-		"a key that is cut off":   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
+		"a truncated key":         {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
 		"a URL":                   {"dial https://admin:" + planted + "@db:5432/x", "dial https://REDACTED@db:5432/x"},
 		"a URL without password":  {"dial https://10.0.0.1:6443/api", "dial https://10.0.0.1:6443/api"},
 		"a parameter":             {"/login?user=a&password=" + planted + "&x=1", "/login?user=a&password=REDACTED&x=1"},
@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	var k Known
-	k.Add("abc") // too short to be told from words
+	k.Add("abc") // too short to be distinguished from words
 	k.Add("secret-1")
 	k.Add("secret-1-longer\n")
 	if got := k.Remove("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {

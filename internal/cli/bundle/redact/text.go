@@ -37,7 +37,7 @@ var secretName = regexp.MustCompile(`(?i)` + secretWords)
 // flag, or a parameter of a URL.
 var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
 
-// harmless are ends of names whose values are no secrets: names of objects, and times.
+// harmless are suffixes of keys without secret values: names of objects, and times.
 var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken", "secrets", "tokens"}
 
 // Text returns a text without credentials, as far as they can be recognized.

@@ -65,8 +65,8 @@ func unexplained(events []model.Event, conditions []model.Condition) []model.Eve
 	})
 }
 
-// registrationConditions returns the conditions of a member that affect its claims and Pods.
-// Ready sums up the others, and says what a deregistration waits for.
+// registrationConditions returns the conditions of a member that affect its claims and Pods. Ready
+// summarizes the others, and reports what a deregistration waits for.
 func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 	var shown []model.Condition
 	for _, c := range r.Status.Conditions {

@@ -214,7 +214,7 @@ func volumeDetails(pv *corev1.PersistentVolume) []string {
 	return append(details, "policy "+string(pv.Spec.PersistentVolumeReclaimPolicy))
 }
 
-// memberNode returns the node of a member with the objects that a claim has there.
+// memberNode returns the node of a member with the claim's objects in it.
 func (f builder) memberNode(id string, c *gather.ClaimFacts) model.Node {
 	registration := f.Registration(id)
 	var n model.Node
@@ -288,7 +288,7 @@ func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
 	return n
 }
 
-// foreign says whose leaf an object of the member is, if it is not that of the root.
+// foreign describes the owner of a member's object if the object is not the root's leaf.
 func foreign(leaf, root client.Object) string {
 	origin, ours := mirror.OriginOf(leaf)
 	switch {

@@ -50,7 +50,7 @@ func registration(status metav1.ConditionStatus, reason, message string) v1alpha
 			ClusterID: clusterID, KubernetesVersion: "v1.36.3",
 			Conditions: []metav1.Condition{
 				{Type: v1alpha1.ConditionConnected, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(time.Minute)},
-				{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "of no concern here"},
+				{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "unrelated"},
 			},
 		},
 	}
@@ -270,7 +270,7 @@ func TestTrees(t *testing.T) {
 				var out bytes.Buffer
 				render.Page{Width: width, Now: now}.Print(&out, Tree(&f))
 				if strings.Contains(out.String(), "\x1b") {
-					t.Error("colour, though none was asked for")
+					t.Error("colour without a request")
 				}
 				golden(t, name+suffix+".txt", out.String())
 			})

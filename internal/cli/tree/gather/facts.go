@@ -22,7 +22,7 @@ type Facts struct {
 	// Pod is the requested Pod, or nil if a claim was requested.
 	Pod    *PodFacts
 	Claims []ClaimFacts
-	// Registrations of all members. Members has the cluster IDs of those that were read.
+	// Registrations of all members. Members has the cluster IDs of the members that were read.
 	Registrations []v1alpha1.ClusterRegistration
 	Members       map[string]bool
 	Missing       []model.Missing

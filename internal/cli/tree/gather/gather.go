@@ -129,7 +129,7 @@ func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// OfClaim reads a claim and the Pods that use it, or what is left of a claim that is gone.
+// OfClaim reads a claim and the Pods that use it, or the remaining objects of a deleted claim.
 func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
 	var claim corev1.PersistentVolumeClaim
 	err := g.subject(ctx, KindClaim, key, &claim)
@@ -156,8 +156,8 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-// subject reads the requested object. If it does not exist, the error says whether its
-// namespace does.
+// subject reads the requested object. If it does not exist, the error reports whether its namespace
+// does.
 func (g *Gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
 	err := g.host.Get(ctx, key, into)
 	if !apierrors.IsNotFound(err) {
@@ -243,7 +243,7 @@ func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 // textLimit is the maximum length, in bytes, of texts that others wrote.
 const textLimit = 1024
 
-// Plain returns a text that somebody else wrote, sanitized and on one line.
+// Plain returns a text of another writer, sanitized and on one line.
 func Plain(text string) string {
 	return strings.Join(strings.Fields(sanitize.Plain(text, textLimit)), " ")
 }

@@ -31,7 +31,7 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 	return &shared
 }
 
-// Node is one object, and those that it leads to.
+// Node is one object, with the objects that it leads to.
 type Node struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

@@ -143,7 +143,7 @@ func (p Page) note(w io.Writer, stem, mark, text string) {
 	}
 }
 
-// footer says what the tree does not show, and how to see it.
+// footer describes which objects the tree does not show, and how to see them.
 func (p Page) footer(w io.Writer, t *model.Tree) {
 	for i, m := range t.Missing {
 		if i == 0 {
@@ -264,13 +264,13 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Problem reports whether a condition says that something is wrong or not ready yet.
+// Problem reports whether a condition reports a problem or an object that is not ready yet.
 func Problem(c model.Condition) bool {
 	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && !atRest(c) ||
 		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)
 }
 
-// atRest reports whether a condition is False only because nothing uses the claim.
+// atRest reports whether a condition is False only because no Pod uses the claim.
 func atRest(c model.Condition) bool {
 	return c.Reason == v1alpha1.ReasonPromised || c.Type == string(v1alpha1.ClaimAttached) && c.Reason == v1alpha1.ReasonDetached
 }
