@@ -20,9 +20,10 @@ var placementRules = map[string]bool{
 
 // outsidePlacement are the functions outside package placement that name such a field, and why.
 var outsidePlacement = map[string]string{
-	"internal/cli/register/specflags/spec.go: ApplyTo": "writes what the flags say",
-	"internal/reflection/host.go: HostClass":           "writes the topologies of a reflected class",
-	"internal/reflection/host.go: clustersOf":          "reads back what HostClass wrote, to know which members offer the class",
+	"internal/cli/register/namespaces.go: adviseOnNamespaces": "asks placement, and prints the labels that a namespace needs",
+	"internal/cli/register/specflags/spec.go: ApplyTo":        "writes what the flags say",
+	"internal/reflection/host.go: HostClass":                  "writes the topologies of a reflected class",
+	"internal/reflection/host.go: clustersOf":                 "reads back what HostClass wrote, to know which members offer the class",
 }
 
 // TestOnlyPlacementReadsRules keeps everything else from deciding what may go to a member.

@@ -97,7 +97,10 @@ func (w *wiring) recorder() events.EventRecorder {
 }
 
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
-func (w *wiring) add() error {
+func (w *wiring) add(ctx context.Context) error {
+	if err := w.traces(ctx); err != nil {
+		return err
+	}
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the check of the host's revision: %w", err)
 	}

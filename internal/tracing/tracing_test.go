@@ -101,7 +101,7 @@ func TestExport(t *testing.T) {
 	if len(root.GetParentSpanId()) != 0 || string(step.GetParentSpanId()) != string(root.GetSpanId()) || string(step.GetTraceId()) != string(root.GetTraceId()) {
 		t.Errorf("the step is not below the claim: %v, %v", root, step)
 	}
-	if end := time.Unix(0, int64(root.GetEndTimeUnixNano())); root.GetStartTimeUnixNano() != uint64(start.UnixNano()) || !end.Equal(start.Add(5*time.Second)) { //nolint:gosec // of this decade
+	if end := time.Unix(0, int64(root.GetEndTimeUnixNano())); root.GetStartTimeUnixNano() != uint64(start.UnixNano()) || !end.Equal(start.Add(5*time.Second)) {
 		t.Errorf("the claim's span ends at %s", end)
 	}
 	if took := step.GetEndTimeUnixNano() - step.GetStartTimeUnixNano(); took != uint64(4*time.Second) {

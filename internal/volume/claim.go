@@ -369,12 +369,12 @@ func (s *Observed) ReportNeverPlaced() *mirror.Refusal {
 // host was restored, so that this one does not place it.
 func (s *Observed) ReportMaybeElsewhere() *mirror.Refusal {
 	if in := s.Placement.Counterparts.In; len(in) > 0 {
-		return refuse(v1alpha1.ReasonPlacementUnconfirmed, "member %s has a counterpart of this claim, which is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
+		return refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
 			"If that ClusterRegistration asks for the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
 			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
 	}
-	return refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in member %s before the host was restored: Xylem cannot ask that member now, and does not place the claim in member %q. "+
-		"Make the member reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create it instead",
+	return refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot ask there now, and does not place the claim in member %q. "+
+		"Make each of these members reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create it instead",
 		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
 }
 

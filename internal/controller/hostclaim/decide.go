@@ -171,6 +171,12 @@ func unplaced(o observed) decision {
 	default:
 		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
 	}
+	return partlyOffered(o, offering, lacking, away)
+}
+
+// partlyOffered reports which members lack the class, if that keeps a Pod of the claim from being
+// scheduled.
+func partlyOffered(o observed, offering, lacking, away []string) decision {
 	switch {
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
