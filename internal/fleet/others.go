@@ -12,7 +12,7 @@ import (
 
 // Others returns the other registered members, according to a live list, to be asked about a
 // claim that may have been placed there. One without a Link, or whose own restore is unconfirmed,
-// cannot be asked. Registrations that are being deleted are left out: their members let go of all
+// cannot be asked. Registrations that are being deleted are left out: their members release all
 // claims. So are those that Xylem rejects because another one serves their cluster.
 func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, error) {
 	var all v1alpha1.ClusterRegistrationList
@@ -21,7 +21,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 	}
 	served := map[string]bool{self.ClusterID: true}
 	others := make([]proof.Other, 0, len(all.Items))
-	var away []string
+	away := map[string]string{} // the cluster IDs, by registration
 	for i := range all.Items {
 		cr := &all.Items[i]
 		if cr.Name == self.Registration || cr.DeletionTimestamp != nil {
@@ -29,14 +29,14 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 		}
 		other, clusterID := f.other(cr.Name)
 		if other.Live == nil {
-			away = append(away, cr.Name)
+			away[cr.Name] = clusterID
 			continue
 		}
 		served[clusterID] = true
 		others = append(others, other)
 	}
-	for _, name := range away {
-		if _, clusterID := f.other(name); clusterID == "" || !served[clusterID] {
+	for name, clusterID := range away {
+		if clusterID == "" || !served[clusterID] {
 			others = append(others, proof.Other{Registration: name})
 		}
 	}

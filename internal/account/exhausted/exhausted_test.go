@@ -41,7 +41,7 @@ func TestLimit(t *testing.T) {
 		"failed again, for longer":                          {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
 		"never for less":                                    {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
 		"the driver reported again":                         {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "fast"},
-		"anew, of another class":                            {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
+		"re-created, other class":                           {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
 		"a volume of that size was provisioned":             {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
 		"a smaller volume was provisioned":                  {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1023Mi", want: limit{1<<30 - 1, after(time.Minute), true}},
 		"a volume between two failed sizes was provisioned": {notes: []note{{"fast", "2Gi", time.Minute}, {"fast", "1Gi", time.Hour}, {"fast", "3Gi", 2 * time.Hour}}, met: "2Gi", want: limit{3<<30 - 1, after(2 * time.Hour), true}},

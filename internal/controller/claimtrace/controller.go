@@ -194,11 +194,12 @@ func (r *reconciler) export(ctx context.Context, o observed) error {
 	if err != nil || claim == nil || claim.UID != o.claim.UID {
 		return err
 	}
+	pod := timeline.FirstPod(o.pods)
 	c := tracing.Claim{
 		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, Member: r.Registration, Created: claim.CreationTimestamp.Time,
-		Steps: timeline.Of(timeline.Objects{Claim: claim, Volume: o.volume, Pod: timeline.FirstPod(o.pods), LeafClaim: o.leaf, LeafVolume: o.leafVolume}),
+		Steps: timeline.Of(timeline.Objects{Claim: claim, Volume: o.volume, Pod: pod, LeafClaim: o.leaf, LeafVolume: o.leafVolume}),
 	}
-	if pod := timeline.FirstPod(o.pods); pod != nil {
+	if pod != nil {
 		c.Pod = pod.Name
 	}
 	r.exports.tracer.Export(ctx, c)

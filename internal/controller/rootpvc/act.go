@@ -28,7 +28,7 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 	case lifecycle.None:
 		return r.report(ctx, o, plan)
 	case lifecycle.Place:
-		return r.unlessElsewhere(ctx, o, r.place)
+		return r.placeUnlessElsewhere(ctx, o)
 	case lifecycle.Unselect:
 		return r.unselect(ctx, o, plan.Report)
 	case lifecycle.CreateClaim:
@@ -82,10 +82,10 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 	return back(ctx, o)
 }
 
-// unlessElsewhere takes a step that places a claim. If a restored host may have forgotten that the
-// claim is placed, it first asks all other members, and reports one that has, or may have, a leaf
+// placeUnlessElsewhere places a claim. If a restored host may have forgotten that the claim is
+// placed, it first asks all other members, and reports one that has, or may have, a leaf
 // claim of it (I3). A member that places it afterwards changes its resourceVersion.
-func (r *reconciler) unlessElsewhere(ctx context.Context, o observe.Claim, take func(context.Context, observe.Claim) error) error {
+func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observe.Claim) error {
 	s := o.Observed
 	if s.MayBeForgotten() {
 		others, err := r.Others(ctx, r.Member)
@@ -100,7 +100,7 @@ func (r *reconciler) unlessElsewhere(ctx context.Context, o observe.Claim, take 
 			return r.reports.Problem(ctx, o, plan.Report)
 		}
 	}
-	return take(ctx, o)
+	return r.place(ctx, o)
 }
 
 // place places the claim in this member. The latency of a new volume is measured from here;

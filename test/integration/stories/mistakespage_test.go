@@ -54,7 +54,7 @@ func mistaken(report Report) []SpecReport {
 	return stories
 }
 
-// section returns the subject of a story, and what the story tells of it.
+// section returns the subject of a story, and what the story shows of it.
 func section(r *SpecReport) (subject, tells string) {
 	subject = r.ContainerHierarchyTexts[0]
 	return subject, strings.TrimPrefix(r.FullText(), subject+" ")
