@@ -24,6 +24,10 @@ FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 60m
 INTEGRATION_PACKAGES ?= 2
+# Processes that share the stories, each with clusters of its own: they wait more than they
+# compute. And more flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
+STORIES_PROCESSES ?= 2
+STORIES_FLAGS ?=
 # Where the end-to-end stories run: kind, or controlplane; and for how long at most.
 E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
@@ -57,10 +61,8 @@ VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
-# The longest first: two packages are tested at a time, which wait more than they
-# compute.
 ON_CLUSTERS := test/integration test/controlplane test/fault test/charts test/docs
-INTEGRATION := $(foreach d,$(wildcard test/integration/stories $(ON_CLUSTERS)),./$(d)/...)
+STORIES := test/integration/stories
 # Everything else but modules of their own: no test is left out because nobody named its
 # directory.
 UNIT := $(foreach d,$(wildcard api internal cmd) $(filter-out $(ON_CLUSTERS),$(patsubst %/,%,$(wildcard test/*/))),$(if $(wildcard $(d)/go.mod),,./$(d)/...))
@@ -169,8 +171,12 @@ test-unit: ## Run the unit tests.
 	go -C test/charts/dashboard test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
 
 .PHONY: test-integration
-test-integration: kube build $(HELM) $(PROMTOOL) ## Run the tests on real control planes.
-	KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL) go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories, and beside them the other packages.
+	@export KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL); \
+	packages=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v '/$(STORIES)$$'); \
+	$(GINKGO) run --procs=$(STORIES_PROCESSES) --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES) & stories=$$!; \
+	rest=0; go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages || rest=$$?; \
+	wait $$stories && exit $$rest
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).
