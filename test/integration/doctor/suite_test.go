@@ -1,7 +1,6 @@
 package doctor_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -11,11 +10,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/xylem-io/xylem/internal/cli"
-	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -80,10 +76,7 @@ func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
 // plugin runs the plugin as an admin of the host, and returns what it printed, and its exit code.
 func plugin(ctx context.Context, c clock.Clock, args ...string) (out, complaints string, code int) {
-	var stdout, stderr bytes.Buffer
-	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, c)
-	code = cli.Run(ctx, env, append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath()}, args...))
-	return stdout.String(), stderr.String(), code
+	return suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), c, args...)
 }
 
 // checkup is what doctor finds, as a program reads it, and its exit code.

@@ -1,7 +1,6 @@
 package register_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -9,11 +8,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/xylem-io/xylem/internal/cli"
-	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -54,12 +50,10 @@ func plugin(ctx context.Context, args ...string) (out, told string, err error) {
 }
 
 func pluginAt(ctx context.Context, kubeconfig string, args ...string) (out, told string, err error) {
-	var stdout, stderr bytes.Buffer
-	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, clock.RealClock{})
-	args = append(args, "--kubeconfig", kubeconfig)
-	if code := cli.Run(ctx, env, args); code != 0 {
-		err = errors.New(stderr.String())
+	out, told, code := suite.Plugin(ctx, kubeconfig, clock.RealClock{}, args...)
+	if code != 0 {
+		err = errors.New(told)
 	}
-	GinkgoWriter.Printf("kubectl xylem %v: %v\n%s%s\n", args, err, stdout.String(), stderr.String())
-	return stdout.String(), stderr.String(), err
+	GinkgoWriter.Printf("kubectl xylem %v: %v\n%s%s\n", args, err, out, told)
+	return out, told, err
 }

@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -21,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // change modifies a claim before it is created.
@@ -167,6 +169,11 @@ var _ = Describe("A restore from a snapshot", func() {
 		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
 		s.take(ctx, "golden", "data", deletes)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "is not ready to use", "the pool tank7 is full"))
+		By("with the same answer from `why`")
+		Eventually(ctx, func(ctx context.Context) (string, int) {
+			out, _, code := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "-n", s.namespace, "why", "pod", "app")
+			return out, code
+		}).Should(And(HavePrefix(`Pod "`+s.namespace+`/app" does not run: the claim is to be created from snapshot "golden"`), ContainSubstring("is not ready to use"), ContainSubstring("the pool tank7 is full"), ContainSubstring("\nTo do: ")))
 		s.neverMade(ctx, "copy")
 		Expect(member.SetFaults()).To(Succeed())
 		s.running(ctx, "app", nodeTwo)

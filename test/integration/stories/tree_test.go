@@ -1,7 +1,6 @@
 package stories_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -11,23 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli"
-	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // plugin runs kubectl xylem in the story's namespace, and returns its output, error output and
 // exit code.
 func (s *story) plugin(ctx context.Context, args ...string) (out, complaints string, code int) {
-	var stdout, stderr bytes.Buffer
-	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, clock.RealClock{})
-	code = cli.Run(ctx, env, append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", s.namespace}, args...))
-	return stdout.String(), stderr.String(), code
+	return suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, append([]string{"-n", s.namespace}, args...)...)
 }
 
 // tree returns the JSON output of kubectl xylem tree.

@@ -1,12 +1,18 @@
 package suite
 
 import (
+	"bytes"
+	"context"
 	"testing"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 
+	"github.com/xylem-io/xylem/internal/cli"
+	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -42,6 +48,14 @@ func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, pre
 		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect((*x).Stop(ctx)).To(gomega.Succeed()) })
 		prepare(ctx)
 	}, ginkgo.NodeTimeout(start))
+}
+
+// Plugin runs kubectl xylem on a cluster, and returns its output, error output and exit code.
+func Plugin(ctx context.Context, kubeconfig string, c clock.Clock, args ...string) (out, complaints string, code int) {
+	var stdout, stderr bytes.Buffer
+	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, c)
+	code = cli.Run(ctx, env, append([]string{"--kubeconfig", kubeconfig}, args...))
+	return stdout.String(), stderr.String(), code
 }
 
 // Progress writes a line to the spec's output.
