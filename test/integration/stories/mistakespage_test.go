@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,27 @@ var mistakesPage = flag.String("mistakes-page", "", "With all stories of mistake
 // namespaceShown replaces the story's generated name of the namespace in the page.
 const namespaceShown = "shop"
 
+// ofOneRun are values that differ between runs, with what the page has instead of them.
+var ofOneRun = []struct {
+	value *regexp.Regexp
+	shown string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "CLUSTER-ID"},
+}
+
+// shownAs returns a text as the page has it.
+func (s *story) shownAs(text string) string {
+	if s.namespace != "" {
+		text = strings.ReplaceAll(text, s.namespace, namespaceShown)
+	}
+	for _, v := range ofOneRun {
+		text = v.value.ReplaceAllString(text, v.shown)
+	}
+	return text
+}
+
 // answer is what a user sees of a mistake. It is an entry of the story's report.
 type answer struct {
 	// On is the kind of the object that shows the mistake, and By the command that prints it.
@@ -35,10 +57,7 @@ func (a answer) String() string { return diagnose.Ended(a.Summary) + " " + a.ToD
 
 // answered adds an answer to the story's report.
 func (s *story) answered(a answer) {
-	if s.namespace != "" {
-		a.Summary = strings.ReplaceAll(a.Summary, s.namespace, namespaceShown)
-		a.ToDo = strings.ReplaceAll(a.ToDo, s.namespace, namespaceShown)
-	}
+	a.Summary, a.ToDo = s.shownAs(a.Summary), s.shownAs(a.ToDo)
 	AddReportEntry(a.By, a)
 }
 
@@ -84,7 +103,7 @@ func written(stories []SpecReport) []byte {
 		"What common mistakes look like to the user. Each row is a story of test/integration/stories, which makes the mistake for real, on\n" +
 		"control planes with two members. The last two columns are what the command printed: its first sentence, and what to do.\n" +
 		"The command is `kubectl xylem why`, except for registrations: `kubectl describe clusterregistration`.\n" +
-		"[REASONS.md](REASONS.md) lists every reason.\n")
+		"[REASONS.md](REASONS.md) lists every reason. TIME, ADDRESS and CLUSTER-ID differ between runs.\n")
 	last := ""
 	for i := range stories {
 		subject, tells := section(&stories[i])
