@@ -1,6 +1,7 @@
 package waitingpod
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -112,12 +113,11 @@ func lastShown(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 func (o observed) find() decision {
-	for _, c := range o.claims {
-		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
-			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
-				return decision{problem: &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.claim.Name, problem.Message)}}
-			}
+	if problem := o.claimProblem(); problem != nil {
+		if o.excluded() && len(o.members) > 0 {
+			return decision{problem: cmp.Or(o.obstacles(), problem)}
 		}
+		return decision{problem: problem}
 	}
 	since, unschedulable := unschedulableSince(o.pod)
 	// The member to which the Pod was pushed suits it.
@@ -128,6 +128,25 @@ func (o observed) find() decision {
 		return decision{again: wait}
 	}
 	return decision{problem: o.obstacles()}
+}
+
+// claimProblem returns the first problem of a claim that concerns the Pod.
+func (o observed) claimProblem() *mirror.Refusal {
+	for _, c := range o.claims {
+		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
+			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
+				return &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.claim.Name, problem.Message)}
+			}
+		}
+	}
+	return nil
+}
+
+// excluded reports whether the problem is the rules of one member. The others may exclude the
+// Pod by other rules, which it names too.
+func (o observed) excluded() bool {
+	problem := o.claimProblem()
+	return problem != nil && problem.Reason == v1alpha1.ReasonNamespaceNotAdmitted
 }
 
 // concernsPod reports whether a claim's problem is repeated on the Pod. NotOffered is not,

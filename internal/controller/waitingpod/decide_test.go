@@ -242,6 +242,27 @@ func TestDecide(t *testing.T) {
 			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
 			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": it lacks the label team= of spec.namespaces.matchLabels`},
 		},
+		"a namespace that one member's labels exclude, as its claim reports, and another member's pattern": {
+			observed: seen(wantsTeam, func(o *observed) {
+				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+				cr.Spec.Namespaces.Allow = []string{"team-*"}
+				o.members[1].Rules = placement.RulesOf(cr)
+				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: `member "a" does not admit namespace "shop"`,
+				}}
+			}),
+			reason: v1alpha1.ReasonNamespaceNotAdmitted,
+			says:   []string{`member "a" does not admit namespace "shop": it lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches it`},
+		},
+		"a namespace that one member excludes, as its claim reports, and members that are not known yet": {
+			observed: seen(func(o *observed) {
+				o.members = nil
+				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: `member "a" does not admit namespace "shop"`,
+				}}
+			}),
+			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`claim "data": member "a" does not admit namespace "shop"`},
+		},
 		"a namespace without the labels that one member wants": {observed: seen(wantsTeam)},
 		"a namespace with the labels": {observed: seen(wantsTeam, func(o *observed) {
 			o.members, o.namespace.Labels = o.members[:1], map[string]string{"team": ""}

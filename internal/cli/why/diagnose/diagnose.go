@@ -31,7 +31,7 @@ const (
 	stageVolume                    // the volume of a claim, in the host or in the member
 	stagePlace                     // why no node fits the Pod
 	stagePush                      // why the Pod cannot be pushed
-	stageRelay                     // what the claim repeats of that, shortened
+	stageRelay                     // what the claim repeats of that, shortened or for one member
 	stageScheduler                 // the host scheduler's own message
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
@@ -194,8 +194,8 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 		switch {
 		case n.Cluster != "":
 			at = stageLeafClaim
-		case c.Reason == v1alpha1.ReasonPodRefused:
-			at = stageRelay
+		case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
+			at = stageRelay // the Pod's condition covers every member
 		}
 		w.add(n, at, c.Reason, c.Message, c.Since)
 	case n.Kind != gather.KindPod:

@@ -157,6 +157,11 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xyl…`)),
 			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not let Xylem create the Pod. Change the Pod."},
 		},
+		"the Pod's answer for all members precedes the claim's for one": {
+			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNamespaceNotAdmitted, `no member can run the Pod: member "a" does not admit it; member "b" does not admit it. Use another namespace`)),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonNamespaceNotAdmitted, `member "a" does not admit it. Use another namespace`)),
+			want:  Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "b" does not admit it`, "Use another namespace."},
+		},
 		"a reason that refers to another": {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": exceeded quota`)),
 			want:  Problem, reason: v1alpha1.ReasonPodRefused, says: []string{toDoOfXylem[v1alpha1.ReasonRefusedByMember]},
