@@ -22,6 +22,14 @@ var (
 		Name: "xylem_snapshots",
 		Help: "Snapshots in a member that contents of the host represent, by state: ready, pending (being taken, or unusable) or deleting. Absent if the host does not serve snapshots.",
 	}, []string{"cluster", "state"})
+	namespaces = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_namespaces_admitted",
+		Help: "Namespaces of the host that a registration's spec.namespaces admits. Absent if it has none.",
+	}, []string{"cluster"})
+	notAdmitted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_objects_not_admitted",
+		Help: "Claims and Pods in a member from namespaces that spec.namespaces does not admit, by kind. Absent if the registration has no spec.namespaces.",
+	}, []string{"cluster", "kind"})
 	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_volumes_accounted_timestamp_seconds",
 		Help: "Time of the last complete comparison of a member's volumes with the host's, in seconds since 1970.",
@@ -50,7 +58,7 @@ var (
 var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
-	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
+	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, namespaces, notAdmitted, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
 // CountOrphans reports a complete account in the metrics.
@@ -82,6 +90,20 @@ func UncountSnapshots(registration string) {
 	snapshots.DeletePartialMatch(prometheus.Labels{"cluster": registration})
 }
 
+// CountNamespaces shows in the metrics how many of the host's namespaces a member admits, and how
+// many claims and Pods of other namespaces it has.
+func CountNamespaces(registration string, admitted, claims, pods int) {
+	namespaces.WithLabelValues(registration).Set(float64(admitted))
+	notAdmitted.WithLabelValues(registration, "PersistentVolumeClaim").Set(float64(claims))
+	notAdmitted.WithLabelValues(registration, "Pod").Set(float64(pods))
+}
+
+// UncountNamespaces removes the series of a member that admits every namespace.
+func UncountNamespaces(registration string) {
+	namespaces.DeleteLabelValues(registration)
+	notAdmitted.DeletePartialMatch(prometheus.Labels{"cluster": registration})
+}
+
 // CountStuck shows a member's stuck deletions in the metrics.
 func CountStuck(registration string, n int, oldest time.Duration) {
 	stuckDeletions.WithLabelValues(registration).Set(float64(n))
@@ -93,4 +115,5 @@ func forgetMetrics(registration string) {
 		vector.DeleteLabelValues(registration)
 	}
 	UncountSnapshots(registration)
+	UncountNamespaces(registration)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -39,6 +40,7 @@ func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.Cluste
 	there := placement.MemberOf(cr, nil)
 	if !there.Rules.RestrictsNamespaces() {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
+		account.UncountNamespaces(cr.Name)
 		return nil, nil
 	}
 	var list corev1.NamespaceList
@@ -59,6 +61,11 @@ func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.Cluste
 			a.left[name] = has[name]
 		}
 	}
+	var left contents
+	for _, has := range a.left {
+		left.claims, left.pods = left.claims+has.claims, left.pods+has.pods
+	}
+	account.CountNamespaces(cr.Name, a.admitted, left.claims, left.pods)
 	return []metav1.Condition{a.condition()}, nil
 }
 

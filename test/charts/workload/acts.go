@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
@@ -33,6 +36,8 @@ func (w *workload) tell(ctx context.Context) error {
 		{"it makes them again", func() error { return member.SetFaults() }, 45 * time.Second},
 		{troubled + " is cut off", func() error { return member.Proxy().SetMode(controlplane.Cut) }, 75 * time.Second},
 		{troubled + " is back", func() error { return member.Proxy().SetMode(controlplane.Pass) }, 90 * time.Second},
+		{steady + " does not admit namespace " + space + " any more", func() error { return w.admit(ctx, "kube-*", space) }, 30 * time.Second},
+		{steady + " admits it again", func() error { return w.admit(ctx, "kube-*") }, 30 * time.Second},
 		{"the host loses a volume while no manager runs", func() error { return w.lose(ctx) }, 60 * time.Second},
 	} {
 		w.say("%s", act.says)
@@ -46,6 +51,18 @@ func (w *workload) tell(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
+	}
+	return nil
+}
+
+// admit has the first member admit all namespaces but some.
+func (w *workload) admit(ctx context.Context, not ...string) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"namespaces": map[string]any{"deny": not}}})
+	if err != nil {
+		return fmt.Errorf("encode spec.namespaces: %w", err)
+	}
+	if err := w.x.Host.API.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: steady}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("change the rules of member %s: %w", steady, err)
 	}
 	return nil
 }

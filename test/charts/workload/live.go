@@ -30,7 +30,8 @@ const (
 
 var grownSize = resource.MustParse("2Gi")
 
-// prepare creates the classes, the namespace, and the claim that will be lost, with a snapshot.
+// prepare creates the classes, the namespace, the rules of a member, and the claim that will be
+// lost, with a snapshot.
 func (w *workload) prepare(ctx context.Context) error {
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
 		if err := w.x.Host.Create(ctx, harness.HostClass(name, map[string]string{v1alpha1.ParameterProvisioning: mode})); err != nil {
@@ -41,6 +42,9 @@ func (w *workload) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := w.x.Host.CreateNamespace(ctx, space); err != nil {
+		return err
+	}
+	if err := w.admit(ctx, "kube-*"); err != nil {
 		return err
 	}
 	if err := w.make(ctx, keptClaim, classMirror, steady); err != nil {

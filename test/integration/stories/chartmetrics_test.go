@@ -103,6 +103,8 @@ var _ = Describe("Metrics of the chart", func() {
 		Expect(elected.Start(ctx)).To(Succeed())
 		DeferCleanup(func() { Expect(elected.Stop()).To(Succeed()) })
 		s := begin(ctx)
+		rules(ctx, two, `{"deny":["kube-*"]}`)
+		DeferCleanup(admitsAll, two, NodeTimeout(settle))
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.running(ctx, "app", nodeOne)

@@ -36,7 +36,7 @@ func (s *story) admits(ctx context.Context, members ...string) {
 }
 
 func admitsAll(ctx SpecContext, member string) {
-	rules(ctx, member, `{"matchLabels":null}`)
+	rules(ctx, member, `{"allow":null,"deny":null,"matchLabels":null}`)
 	registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
 }
 
@@ -182,6 +182,13 @@ var _ = Describe("A namespace that a member does not admit", func() {
 
 		s.unlabelled(ctx)
 		registration(ctx, one, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted, fmt.Sprintf("%q (1 claim, 1 Pod)", s.namespace)))
+		for series, value := range map[string]string{
+			fmt.Sprintf(`xylem_objects_not_admitted{cluster=%q,kind="PersistentVolumeClaim"}`, one): "1",
+			fmt.Sprintf(`xylem_objects_not_admitted{cluster=%q,kind="Pod"}`, one):                   "1",
+			fmt.Sprintf(`xylem_namespaces_admitted{cluster=%q}`, one):                               "0",
+		} {
+			Expect(metric(ctx, series)).To(Equal(value), series)
+		}
 		s.pod(ctx, "late", using("data"), tolerant)
 		until[corev1.Pod](ctx, s, x.Host, "late", unbindable("does not admit namespace"))
 		s.claim(ctx, "other")
@@ -217,6 +224,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.bound(ctx, "data")
 		Expect(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound)).UID).To(Equal(leaf.UID))
 		until[corev1.Pod](ctx, s, x.Host, "app", unbindable("does not admit namespace"))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceNotAdmitted, "does not admit namespace", teamLabel)
 
 		s.labelled(ctx)
 		s.running(ctx, "app", nodeOne)
@@ -230,6 +238,25 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted, "admits none of the host's"))
 		s.labelled(ctx)
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "admits 1 of the host's"))
+	}, SpecTimeout(storyTime))
+
+	It("that exclude every member, each for another reason, are all named: on the Pod, and by `why` for Pod and claim", func(ctx SpecContext) {
+		s := begin(ctx)
+		rules(ctx, two, `{"allow":["other-*"]}`)
+		DeferCleanup(admitsAll, two, NodeTimeout(settle))
+		s.admits(ctx, one)
+		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, s.namespace, two) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		each := []string{
+			fmt.Sprintf("member %q does not admit namespace %q: it lacks the label %s=%s", one, s.namespace, teamLabel, s.namespace),
+			fmt.Sprintf("member %q does not admit namespace %q: no pattern of spec.namespaces.allow matches it", two, s.namespace),
+		}
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonNamespaceNotAdmitted, each...))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceNotAdmitted, each...)
+		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNamespaceNotAdmitted, each...)
+		s.never(ctx, one)
+		s.never(ctx, two)
 	}, SpecTimeout(storyTime))
 
 	It("keep the scheduler from choosing the member, with config/steering", func(ctx SpecContext) {
