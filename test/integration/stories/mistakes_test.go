@@ -45,7 +45,7 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 	case "ClusterRegistration":
 		registration(ctx, name, note)
 	}
-	AddReportEntry(fmt.Sprintf("%s reports %s", kind, reason), message)
+	AddReportEntry(fmt.Sprintf("%s reports %s", kind, reason), message, ReportEntryVisibilityFailureOrVerbose)
 	s.noted(ctx, kind, name, reason, parts...)
 	if kind != "ClusterRegistration" {
 		s.why(ctx, kind, name, reason)

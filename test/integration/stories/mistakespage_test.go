@@ -58,7 +58,7 @@ func (a answer) String() string { return diagnose.Ended(a.Summary) + " " + a.ToD
 // answered adds an answer to the story's report.
 func (s *story) answered(a answer) {
 	a.Summary, a.ToDo = s.shownAs(a.Summary), s.shownAs(a.ToDo)
-	AddReportEntry(a.By, a)
+	AddReportEntry(a.By, a, ReportEntryVisibilityFailureOrVerbose)
 }
 
 // mistaken returns the stories of mistakes, ordered by their names.
