@@ -1,34 +1,33 @@
-# Everything is built from Go modules, checked against go.sum: no prebuilt
-# programs are downloaded. `make help` lists the targets.
+# Everything is built from Go modules, which go.sum verifies. No prebuilt programs are downloaded. `make help` lists the
+# targets.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Image of the manager, and the image that it is put on, which is pulled from its
-# registry; scratch needs none.
+# Image of the manager, and its base image, which is pulled from a registry. scratch needs no registry.
 IMG ?=
 IMAGE := $(or $(IMG),xylem:dev)
 BASE ?= scratch
 CONTAINER_TOOL ?= docker
-# The cluster that install, deploy and run work on is kubectl's current one.
+# install, deploy and run use kubectl's current cluster.
 KUBECTL ?= kubectl
-# Architecture of the image's binary, and those of a release's images.
+# Architecture of the image's binary, and architectures of a release's images.
 ARCH ?= $(shell go env GOARCH)
 ARCHS ?= amd64 arm64
-# Version of a release, and the platforms that its kubectl plugin is for.
+# Version of a release, and platforms of its kubectl plugin.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/xylem/Chart.yaml)
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-# How long each fuzz target runs, and the limits of the test runs.
+# Duration of each fuzz target, and timeouts of the test runs.
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 60m
 INTEGRATION_PACKAGES ?= 2
-# Processes that share the stories, each with clusters of its own: they wait more than they
-# compute. And more flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
+# Processes that share the stories, each with its own clusters, because the stories mostly wait.
+# And additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
 STORIES_PROCESSES ?= 2
 STORIES_FLAGS ?=
-# Where the end-to-end stories run: kind, or controlplane; and for how long at most.
+# Provider of the end-to-end stories (kind or controlplane), and their timeout.
 E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
 # Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
@@ -40,11 +39,11 @@ TESTFLAGS ?=
 
 BIN := $(CURDIR)/bin
 DIST := $(CURDIR)/dist
-# Static, and the same bytes wherever it is built.
+# Static and reproducible binaries.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/xylem-io/xylem/internal/cli/command.Version=$(VERSION)'
 
-# The tools that test/tools/go.mod pins, built once per version of it and of Go,
-# outside of the clone, so that a fresh clone does not build them again.
+# The tools that test/tools/go.mod pins. They are built once for each version of it and of Go, outside of the clone, so
+# that a new clone does not build them again.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xylem
 TOOLS_KEY := $(shell (go env GOVERSION; cat test/tools/go.mod test/tools/go.sum) | cksum | cut -d' ' -f1)
 TOOLS := $(CACHE)/tools-$(TOOLS_KEY)
@@ -52,7 +51,7 @@ CONTROLLER_GEN := $(TOOLS)/controller-gen
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
 KUSTOMIZE := $(TOOLS)/kustomize
 GINKGO := $(TOOLS)/ginkgo
-# Tools whose dependencies do not go together with the others' have modules of their own.
+# Tools with conflicting dependencies have their own modules.
 tool-key = $(shell (go env GOVERSION; cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum) | cksum | cut -d' ' -f1)
 HELM := $(CACHE)/helm-$(call tool-key,helm)/helm
 PROMTOOL := $(CACHE)/promtool-$(call tool-key,promtool)/promtool
@@ -63,11 +62,10 @@ VULNDB ?=
 GO_DIRS := $(wildcard api cmd internal test)
 ON_CLUSTERS := test/integration test/controlplane test/fault test/charts test/docs
 STORIES := test/integration/stories
-# Everything else but modules of their own: no test is left out because nobody named its
-# directory.
+# All other directories except nested modules, so that no test is omitted by accident.
 UNIT := $(foreach d,$(wildcard api internal cmd) $(filter-out $(ON_CLUSTERS),$(patsubst %/,%,$(wildcard test/*/))),$(if $(wildcard $(d)/go.mod),,./$(d)/...))
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
-# The only directories that the root of the repository may hold.
+# The only directories that the root of the repository may contain.
 LAYOUT := api charts cmd config internal test bin dist
 # Every kustomization.
 KUSTOMIZATIONS := $(sort $(patsubst %/kustomization.yaml,%,$(wildcard config/*/kustomization.yaml)))
@@ -112,11 +110,11 @@ lint-fix: $(GOLANGCI_LINT) ## Run the linters and fix what they can fix.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts verify-docs ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
+verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts verify-docs ## Check generated files, formatting and layout, without changes.
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
-	@echo 'verify: deepcopy code, CRD and RBAC are as generated'
+	@echo 'verify: deepcopy code, CRD and RBAC are up to date'
 	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; mkdir "$$tmp/api" "$$tmp/crd" "$$tmp/rbac"; \
 	$(call generate-deepcopy,"$$tmp/api"); \
 	$(call generate-manifests,"$$tmp/crd","$$tmp/rbac"); \
@@ -138,9 +136,9 @@ verify-modules:
 
 .PHONY: verify-layout
 verify-layout:
-	@echo 'verify: no directory at the root that does not belong there'
+	@echo 'verify: the root contains only known directories'
 	@for d in */; do d=$${d%/}; \
-		[[ " $(LAYOUT) " == *" $$d "* ]] || { echo "verify: $$d/ does not belong at the root; there may be: $(LAYOUT)" >&2; exit 1; }; done
+		[[ " $(LAYOUT) " == *" $$d "* ]] || { echo "verify: $$d/ does not belong at the root; allowed are: $(LAYOUT)" >&2; exit 1; }; done
 
 .PHONY: verify-kustomize
 verify-kustomize: $(KUSTOMIZE)
@@ -150,20 +148,20 @@ verify-kustomize: $(KUSTOMIZE)
 
 .PHONY: verify-charts
 verify-charts: $(KUSTOMIZE) $(HELM)
-	@echo 'verify: charts are as generated, and lint'
+	@echo 'verify: charts are up to date, and lint'
 	@go run ./test/gen/charts --kustomize $(KUSTOMIZE) --verify
 	@$(HELM) lint --strict --quiet charts/*
 
 .PHONY: verify-docs
 verify-docs:
-	@echo 'verify: the pages of reasons and metrics, and the pictures, are as generated'
+	@echo 'verify: the pages of reasons and metrics, and the pictures, are up to date'
 	@go run ./test/gen/docs --verify
 	@go run ./test/gen/pictures --verify
 
 ##@ Tests
 
 .PHONY: test
-test: verify vet lint test-unit kube test-integration ## Run every check and test; builds the cluster programs if they are missing.
+test: verify vet lint test-unit kube test-integration ## Run all checks and tests. Builds the cluster programs if they are missing.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
@@ -171,7 +169,7 @@ test-unit: ## Run the unit tests.
 	go -C test/charts/dashboard test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
 
 .PHONY: test-integration
-test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories, and beside them the other packages.
+test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories and, in parallel, the other packages.
 	@export KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL); \
 	packages=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v '/$(STORIES)$$'); \
 	$(GINKGO) run --procs=$(STORIES_PROCESSES) --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES) & stories=$$!; \
@@ -179,21 +177,21 @@ test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on r
 	wait $$stories && exit $$rest
 
 .PHONY: test-fault
-test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).
+test-fault: kube ## Kill the manager at every write of every scenario, before and after it, and make every write fail; at most an hour (FAULT_FLAGS).
 	go run ./test/fault enumerate $(FAULT_FLAGS)
 
 .PHONY: test-mutants
-test-mutants: kube ## Put known defects into the manager, one at a time, and see that the fault harness or the model finds each; about 30 minutes.
+test-mutants: kube ## Add known defects to the manager, one at a time, and check that the fault harness or the model finds each; about 30 minutes.
 	go run ./test/fault mutants
 	go test ./test/model/... -run '^TestMutants$$' -timeout 60m -v -args -mutants
 
 .PHONY: test-e2e
-test-e2e: image build kube $(HELM) ## Tell the end-to-end stories on kind, or with E2E_PROVIDER=controlplane on loopback; see test/e2e/README.md.
+test-e2e: image build kube $(HELM) ## Run the end-to-end stories on kind or, with E2E_PROVIDER=controlplane, on loopback; see test/e2e/README.md.
 	HELM='$(HELM)' KUBECTL="$$(go run ./test/controlplane/cmd/kubebuild --print-dir)/kubectl" IMG='$(IMAGE)' E2E_PROVIDER=$(E2E_PROVIDER) \
 		go test -count=1 -v -timeout $(E2E_TIMEOUT) $(TESTFLAGS) ./test/e2e -ginkgo.v -ginkgo.no-color
 
 .PHONY: setup-test-e2e
-setup-test-e2e: image kube ## Start the kind clusters of the end-to-end tests, and leave them for work by hand; KIND_NODE_IMAGE names another node image.
+setup-test-e2e: image kube ## Start the kind clusters of the end-to-end tests for manual work; KIND_NODE_IMAGE sets another node image.
 	@go run ./test/e2e/cmd/clusters up
 
 .PHONY: cleanup-test-e2e
@@ -201,22 +199,22 @@ cleanup-test-e2e: ## Remove the kind clusters of the end-to-end tests.
 	@go run ./test/e2e/cmd/clusters down
 
 .PHONY: kind-node-image
-kind-node-image: ## Build a node image for kind with no registry, from Debian packages and Go modules; needs root, debootstrap and Docker.
+kind-node-image: ## Build a node image for kind without a registry, from Debian packages and Go modules; needs root, debootstrap and Docker.
 	go run ./test/e2e/nodeimage
 
 .PHONY: bench
-bench: kube ## Measure Xylem beside its yardsticks, into dist/bench; an hour or more (BENCH_FLAGS).
+bench: kube ## Measure Xylem and its baselines, into dist/bench; an hour or more (BENCH_FLAGS).
 	go run ./test/bench --out '$(DIST)/bench' $(BENCH_FLAGS)
 	go -C test/bench/plot run . '$(DIST)/bench'
 
 .PHONY: bench-quick
-bench-quick: kube ## The same with small sizes, in less than three minutes; its figures say little.
+bench-quick: kube ## Run the benchmark with small sizes, in less than three minutes; its figures are not meaningful.
 	go run ./test/bench --quick --out '$(DIST)/bench-quick'
 	go -C test/bench/plot run . '$(DIST)/bench-quick'
 
-# Flags as for promtool, so that what is compiled of Prometheus serves both.
+# The same flags as for promtool, so that both share the compiled packages of Prometheus.
 .PHONY: dashboard
-dashboard: kube ## Draw the chart's dashboard from the metrics of managers that have work and troubles, into charts/xylem; about ten minutes.
+dashboard: kube ## Draw the chart's dashboard from the metrics of managers under load and failures, into charts/xylem; about ten minutes.
 	@mkdir -p $(DIST)
 	CGO_ENABLED=0 go -C test/charts/dashboard test -trimpath -tags remove_all_sd ./...
 	CGO_ENABLED=0 go -C test/charts/dashboard build -trimpath -tags remove_all_sd -o '$(DIST)/dashboard' .
@@ -231,16 +229,16 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	done
 
 .PHONY: kube
-kube: ## Build the programs that loopback clusters are made of, once, into the user's cache.
+kube: ## Build the programs of loopback clusters once, into the user's cache.
 	go run ./test/controlplane/cmd/kubebuild
 
 .PHONY: kube-demo
-kube-demo: # Without what only attachment needs: the demo does not wait for it.
+kube-demo: # Without the programs for attachment, which the demo does not need.
 	@go run ./test/controlplane/cmd/kubebuild --core snapshot-controller csi-snapshotter
 
 .PHONY: demo
-demo: kube-demo build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
-	@echo 'demo: compiling it (the first time this takes a minute or two)'
+demo: kube-demo build ## Run seed 001's example on a host and two members on loopback; DEMO_EXIT=1 ends the demo after its checks.
+	@echo 'demo: compiling (the first time, this takes a minute or two)'
 	@go run ./test/demo
 
 .PHONY: demo-recording
@@ -258,21 +256,21 @@ pictures: ## Draw the pictures in .github/images from their sources.
 .PHONY: build
 build: ## Build every command into bin/.
 	@mkdir -p $(BIN)
-	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c (the first time this takes a minute or two)"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
+	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c (the first time, this takes a minute or two)"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
 
 .PHONY: run
 run: manifests generate ## Run the manager here, against kubectl's current cluster.
 	go run ./cmd/manager
 
 .PHONY: image
-image: ## Pack the image IMG (default xylem:dev), on BASE if given, into dist/image.tar, with no engine or registry; the same sources, the same digest.
+image: ## Pack the image IMG (default xylem:dev) into dist/image.tar, based on BASE if given, without an engine or registry. The same sources result in the same digest.
 	@mkdir -p $(BIN) $(DIST)
 	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
 	@go run ./test/image/cmd/image --binary $(BIN)/linux-$(ARCH)/manager --licence LICENSE --tag '$(IMAGE)' --base '$(BASE)' --arch $(ARCH) --to $(DIST)/image.tar
 
-# PUSH=true pushes the index to IMG's registry as well, with the credentials of docker login.
+# PUSH=true also pushes the index to IMG's registry, with the credentials of docker login.
 .PHONY: image-index
-image-index: ## Pack the image IMG for ARCHS into dist/image-ARCH.tar, and one index of them (OCI layout) into dist/image; PUSH=true pushes it.
+image-index: ## Pack the image IMG for ARCHS into dist/image-ARCH.tar, and their index (OCI layout) into dist/image; PUSH=true pushes the index.
 	@for arch in $(ARCHS); do \
 		$(MAKE) --no-print-directory image ARCH=$$arch; mv '$(DIST)/image.tar' "$(DIST)/image-$$arch.tar"; done
 	@go run ./test/image/cmd/index --to '$(DIST)/image' $(if $(PUSH),--push '$(IMAGE)') $(foreach a,$(ARCHS),'$(DIST)/image-$(a).tar') > '$(DIST)/image.digest'
@@ -288,31 +286,31 @@ plugin: ## Pack the kubectl plugin of VERSION for PLUGIN_PLATFORMS, and its krew
 
 .PHONY: docker-build
 docker-build: image ## Pack the image and load it into CONTAINER_TOOL (default docker).
-	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: there is no $(CONTAINER_TOOL) here; the image is in dist/image.tar all the same' >&2; exit 1; }
-	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: $(CONTAINER_TOOL) is installed, but its engine does not answer: start it; the image is in dist/image.tar' >&2; exit 1; }
+	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: $(CONTAINER_TOOL) is not installed. The image is in dist/image.tar' >&2; exit 1; }
+	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: the engine of $(CONTAINER_TOOL) does not respond. Start it. The image is in dist/image.tar' >&2; exit 1; }
 	$(CONTAINER_TOOL) load --input $(DIST)/image.tar
 
 .PHONY: sbom
-sbom: build ## Write a bill of materials (CycloneDX) of what was compiled into the commands, dist/sbom.cdx.json.
+sbom: build ## Write a bill of materials (CycloneDX) of the modules in the commands to dist/sbom.cdx.json.
 	@mkdir -p $(DIST)
 	@go run ./test/image/cmd/sbom --to $(DIST)/sbom.cdx.json $(foreach c,$(notdir $(wildcard cmd/*)),$(BIN)/$(c))
 
-# govulncheck ends with 3 if it found something, and with 1 if it could not look.
+# govulncheck exits with 3 if it found vulnerabilities, and with 1 if it failed.
 .PHONY: govulncheck
-govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can reach, in the database VULNDB (default: the Go project's); writes dist/govulncheck.txt.
+govulncheck: $(GOVULNCHECK) ## Check for known vulnerabilities that the code can reach, with the database VULNDB (default: the Go project's); writes dist/govulncheck.txt.
 	@mkdir -p $(DIST)
 	@rc=0; $(GOVULNCHECK) $(if $(VULNDB),-db '$(VULNDB)') -show version ./api/... ./cmd/... ./internal/... >$(DIST)/govulncheck.txt 2>&1 || rc=$$?; \
 	cat $(DIST)/govulncheck.txt; \
 	case $$rc in 0) ;; \
-	3) echo 'govulncheck: the code can reach known vulnerabilities: see above. Update the modules' >&2 ;; \
-	*) echo 'govulncheck: nothing was checked: see above. If the database $(or $(VULNDB),https://vuln.go.dev) cannot be reached, give a copy of it: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
+	3) echo 'govulncheck: the code can reach known vulnerabilities: see above. Update the modules.' >&2 ;; \
+	*) echo 'govulncheck: the check failed: see above. If the database $(or $(VULNDB),https://vuln.go.dev) is unreachable, set a copy of it: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
 		rm -f $(DIST)/govulncheck.txt ;; esac; exit $$rc
 
-# One after another, and first what can fail for a reason outside of the code: without
-# an answer from the vulnerability database there is no release.
+# The targets run one after another. govulncheck is first, because it can fail for reasons outside of the code: without
+# the vulnerability database, there is no release.
 .PHONY: release
-release: $(HELM) ## Make everything that is published of IMG and VERSION, in dist/release: images, charts, installer, plugin, SBOM, vulnerability check, checksums.
-	@[[ -n '$(IMG)' ]] || { echo 'release: name the image: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }
+release: $(HELM) ## Create all release files for IMG and VERSION in dist/release: images, charts, installer, plugin, SBOM, vulnerability check, checksums.
+	@[[ -n '$(IMG)' ]] || { echo 'release: set the image: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }
 	@rm -rf '$(DIST)/release'
 	@for target in govulncheck verify image-index sbom plugin build-installer; do \
 		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed: there is no release" >&2; exit 1; }; done
@@ -326,7 +324,7 @@ docker-push: ## Push the image IMG to its registry.
 	$(CONTAINER_TOOL) push $(IMAGE)
 
 .PHONY: build-installer
-build-installer: manifests $(KUSTOMIZE) ## Write everything that the host needs into dist/install.yaml.
+build-installer: manifests $(KUSTOMIZE) ## Write all manifests for the host to dist/install.yaml.
 	@mkdir -p $(DIST)
 	@$(call kustomize-default) > $(DIST)/install.yaml
 	@echo 'build-installer: dist/install.yaml, with image $(IMAGE)'
@@ -338,16 +336,16 @@ install: manifests $(KUSTOMIZE) ## Install the CRD.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: $(KUSTOMIZE) ## Remove the CRD. Refuses while there are registrations.
+uninstall: $(KUSTOMIZE) ## Remove the CRD. Fails while registrations exist.
 	@$(call refuse-while-registered,uninstall)
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: manifests $(KUSTOMIZE) ## Install everything, with the manager's image IMG.
+deploy: manifests $(KUSTOMIZE) ## Install all manifests, with the manager's image IMG.
 	@$(call kustomize-default) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Refuses while there are registrations.
+undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Fails while registrations exist.
 	@$(call refuse-while-registered,undeploy)
 	@$(call kustomize-default) | $(KUBECTL) delete --ignore-not-found -f -
 
@@ -362,12 +360,12 @@ $(KUSTOMIZE): PACKAGE = sigs.k8s.io/kustomize/kustomize/v5
 $(GINKGO): PACKAGE = github.com/onsi/ginkgo/v2/ginkgo
 
 $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO):
-	@echo "tools: building $(@F) (minutes for golangci-lint, the first time)"
+	@echo "tools: building $(@F) (the first time, golangci-lint takes minutes)"
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools build -trimpath -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
 
 $(HELM):
-	@echo 'tools: building helm (minutes, the first time)'
+	@echo 'tools: building helm (the first time, this takes minutes)'
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools/helm build -trimpath -o '$@.new' helm.sh/helm/v4/cmd/helm && mv '$@.new' '$@'
 
@@ -376,10 +374,9 @@ $(GOVULNCHECK):
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools/vuln build -trimpath -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
 
-# Without service discovery, whose many clients nobody here needs, it is built in
-# half the time.
+# Without service discovery, whose many clients are not needed, the build takes half the time.
 $(PROMTOOL):
-	@echo 'tools: building promtool (minutes, the first time)'
+	@echo 'tools: building promtool (the first time, this takes minutes)'
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools/promtool build -trimpath -tags remove_all_sd -o '$@.new' github.com/prometheus/prometheus/cmd/promtool && mv '$@.new' '$@'
 
@@ -406,13 +403,13 @@ if [[ -n '$(IMG)' ]]; then \
 else $(KUSTOMIZE) build config/default; fi
 endef
 
-# $(call refuse-while-registered,target): without a manager nobody would leave the
-# clusters in order, or take Xylem's finalizer off volumes. An API server that does
-# not answer, or may not tell, has not said that there are none.
+# $(call refuse-while-registered,target): without a manager, nothing would deregister the clusters cleanly, or remove
+# Xylem's finalizer from volumes. If the API server does not respond, or denies the request, registrations may exist, so
+# this fails.
 define refuse-while-registered
 left=; crd=$$($(KUBECTL) get customresourcedefinitions clusterregistrations.cluster.xylem.io --ignore-not-found -o name); \
 [[ -z $$crd ]] || left=$$($(KUBECTL) get clusterregistrations.cluster.xylem.io -o name); \
-[[ -z $$left ]] || { printf '$(1): delete these first, while the manager can still leave their clusters in order:\n%s\n' "$$left" >&2; exit 1; }; \
+[[ -z $$left ]] || { printf '$(1): delete these registrations first, while the manager can still deregister their clusters:\n%s\n' "$$left" >&2; exit 1; }; \
 waiting=$$($(KUBECTL) get persistentvolumes -o go-template='{{range .items}}{{$$name := .metadata.name}}{{range .metadata.finalizers}}{{if eq . "xylem.io/leaf-volume"}}{{$$name}}{{"\n"}}{{end}}{{end}}{{end}}'); \
-[[ -z $$waiting ]] || { printf '$(1): these volumes still wait for Xylem; delete their claims, or annotate them xylem.io/abandon=true to have their data kept:\n%s\n' "$$waiting" >&2; exit 1; }
+[[ -z $$waiting ]] || { printf '$(1): these volumes still wait for Xylem; delete their claims, or annotate them xylem.io/abandon=true to keep their data:\n%s\n' "$$waiting" >&2; exit 1; }
 endef

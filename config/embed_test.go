@@ -24,11 +24,11 @@ func TestMemberIsWholeAndInOrder(t *testing.T) {
 	for i, kind := range kinds {
 		limits := kind == "Namespace" || strings.HasPrefix(kind, "ValidatingAdmissionPolicy")
 		if limits != (i < limited) {
-			t.Errorf("the account has to come after what limits it, and before its rights: %v", kinds)
+			t.Errorf("the account must come after the policies that limit it, and before its permissions: %v", kinds)
 		}
 	}
 	if kinds[0] != "Namespace" {
-		t.Errorf("the namespace has to come first: %v", kinds)
+		t.Errorf("the namespace must come first: %v", kinds)
 	}
 	// Every document of every file of the directory.
 	files, err := filepath.Glob("member/*.yaml")
@@ -82,7 +82,7 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 			}
 		}
 		if role := `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"xylem-member"}`; obj.GetKind() == "ClusterRoleBinding" && !strings.Contains(string(text), role) {
-			t.Errorf("the role of all is bound no more: %s", text)
+			t.Errorf("the role for all namespaces is no longer bound: %s", text)
 		}
 	}
 }

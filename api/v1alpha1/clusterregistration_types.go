@@ -23,11 +23,11 @@ const (
 type AwayPolicy string
 
 const (
-	// WhenAwayKeep leaves the Pods as they are until the member is back, or somebody
-	// deletes them. No Pod runs twice, and none is killed when the member returns.
+	// WhenAwayKeep leaves the Pods as they are until the member is back or somebody deletes them.
+	// No Pod runs twice, and none is killed when the member returns.
 	WhenAwayKeep AwayPolicy = "Keep"
 	// WhenAwayEvict makes the virtual node not Ready. The host evicts the Pods when their
-	// tolerations end, by default after five minutes.
+	// tolerations expire, by default after five minutes.
 	WhenAwayEvict AwayPolicy = "Evict"
 )
 
@@ -61,22 +61,21 @@ type ClusterRegistrationSpec struct {
 	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
 }
 
-// NamespacesSpec selects the namespaces of the host whose Pods and claims a member
-// accepts. In a pattern, "*" matches any characters. The namespaces of Kubernetes (kube-*)
-// and of Xylem are never accepted.
+// NamespacesSpec selects the namespaces of the host whose Pods and claims a member accepts. In a
+// pattern, "*" matches any characters. Kubernetes' namespaces (kube-*) and Xylem's own are never
+// accepted.
 type NamespacesSpec struct {
-	// allow has patterns of names: the member accepts only namespaces that match one. If
-	// it is empty, the member accepts all.
+	// allow lists name patterns. The member accepts only namespaces that match one of them. If it
+	// is empty, the member accepts all namespaces.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Allow []string `json:"allow,omitempty"`
-	// deny has patterns of names: the member accepts no namespace that matches one,
-	// whatever allow says. The default is *-system, openshift*, istio-* and cert-manager,
-	// so that no namespace of the host collides with a component of the member. An empty
-	// list denies none.
+	// deny lists name patterns. The member rejects namespaces that match one of them, even if it
+	// matches allow. The default is *-system, openshift*, istio-* and cert-manager, so that no
+	// namespace of the host collides with a component of the member. An empty list denies nothing.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64
@@ -84,10 +83,10 @@ type NamespacesSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Deny *[]string `json:"deny,omitempty"`
-	// matchLabels has labels: the member accepts only namespaces that have all of them,
-	// whatever allow and deny say. If it is empty, labels do not matter. A later change of
-	// the rules, or of a namespace's labels, stops what is new: what the member has already
-	// stays there, and the condition NamespacesAdmitted lists it.
+	// matchLabels restricts the accepted namespaces further, to those that have all of these
+	// labels. If it is empty, Xylem ignores labels. If the rules or a namespace's labels change
+	// later, Xylem creates nothing more there. Objects that the member already has stay, and the
+	// condition NamespacesAdmitted lists them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
@@ -95,8 +94,7 @@ type NamespacesSpec struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
-// DefaultDeniedNamespaces are the patterns of namespaces that a member does not accept by
-// default.
+// DefaultDeniedNamespaces are the namespace patterns that a member rejects by default.
 func DefaultDeniedNamespaces() []string {
 	return []string{"*-system", "openshift*", "istio-*", "cert-manager"}
 }
@@ -113,8 +111,8 @@ type KubeconfigSecretReference struct {
 // NodeSpec configures a virtual node.
 // +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and create it again"
 type NodeSpec struct {
-	// name of the virtual node; the default is kosmos-<registration>. It is immutable,
-	// since Pods are bound to the node.
+	// name of the virtual node. It defaults to kosmos-<registration>, and is immutable because Pods
+	// are bound to the node.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -130,8 +128,8 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// taints of the node. They replace the default kosmos.io/node=true:NoSchedule. An
-	// empty list means none.
+	// taints of the node. They replace the default, kosmos.io/node=true:NoSchedule. An empty list
+	// means no taints.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
@@ -139,17 +137,17 @@ type NodeSpec struct {
 	// +listType=atomic
 	Taints *[]NodeTaint `json:"taints,omitempty"`
 
-	// capacity overrides single resources of the sum that Xylem computes from the
-	// member's nodes.
+	// capacity overrides individual resources in the total that Xylem computes from the member's
+	// nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).startsWith('-'))",message="a capacity must not be negative"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// podCIDRs are the ranges of the member's Pod IPs that the host shows on Pods, and so in
-	// EndpointSlices. Set ranges that the host's network routes to the member, or ["all"].
-	// If empty, the host shows no Pod IP. It never shows special addresses, such as
-	// loopback and link-local ones.
+	// podCIDRs are the ranges of the member's Pod IPs that the host shows on Pods, and therefore in
+	// EndpointSlices. Set ranges that the host's network routes to the member, or ["all"]. If
+	// empty, the host shows no Pod IPs. It never shows special addresses, such as loopback and
+	// link-local addresses.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=43
@@ -159,10 +157,10 @@ type NodeSpec struct {
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
 	// whenAway defines what happens to the Pods of a member that is away for longer than the
-	// manager's --node-grace. Either way they become unready, and new Pods go elsewhere.
-	// Keep leaves them until the member is back, however long that takes. Evict has the
-	// host evict them when their tolerations of an unready node end, five minutes by
-	// default: their owners replace them, while the old ones may still run in the member.
+	// manager's --node-grace. In both cases, they become unready, and the scheduler places new Pods
+	// elsewhere. Keep leaves them until the member is back, however long that takes. With Evict,
+	// the host evicts them when their tolerations of an unready node expire, by default after five
+	// minutes. Their owners replace them, while the old Pods may still run in the member.
 	// +optional
 	// +kubebuilder:default=Keep
 	WhenAway AwayPolicy `json:"whenAway,omitempty"`
@@ -198,17 +196,17 @@ type StorageSpec struct {
 	// +listMapKey=host
 	Classes []ClassMapping `json:"classes,omitempty"`
 
-	// attributesClasses maps the names of VolumeAttributesClasses in the same way: it takes
-	// precedence over the parameter xylem.io/member-attributes-class, and that over the
-	// prefix. A changed mapping applies when a claim's volumeAttributesClassName changes.
+	// attributesClasses maps the names of VolumeAttributesClasses in the same way. It takes
+	// precedence over the parameter xylem.io/member-attributes-class, which takes precedence over
+	// the prefix. A changed mapping takes effect when a claim's volumeAttributesClassName changes.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=host
 	AttributesClasses []ClassMapping `json:"attributesClasses,omitempty"`
 
-	// prefix of host class names: with virtual-disk-, the default, host class
-	// virtual-disk-ssd maps to the member's class ssd. An empty prefix disables the rule.
+	// prefix of host class names. With the default, virtual-disk-, the host class virtual-disk-ssd
+	// maps to the member's class ssd. An empty prefix disables the rule.
 	// +optional
 	// +kubebuilder:default="virtual-disk-"
 	// +kubebuilder:validation:MaxLength=252
@@ -230,11 +228,11 @@ type StorageSpec struct {
 	// +kubebuilder:default={}
 	Reflect ReflectSpec `json:"reflect,omitempty"`
 
-	// dataSources lists kinds of objects that populators in the member create volumes from,
-	// such as ReplicationDestination of volsync.backube. A claim of the host with such a data
-	// source is created in the member with the same source: an object of that name in the
-	// member's namespace of the same name. Claims and VolumeSnapshots need no entry: Xylem
-	// creates a claim in the member that has them. All other kinds are rejected.
+	// dataSources lists the kinds of objects from which populators in the member create volumes,
+	// such as ReplicationDestination of volsync.backube. Xylem creates a claim with such a data
+	// source in the member with the same source, which refers to the object of that name in the
+	// member's namespace of the same name. Claims and VolumeSnapshots need no entry, because Xylem
+	// creates a claim in the member that has its source. Xylem rejects all other kinds.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -243,7 +241,7 @@ type StorageSpec struct {
 	DataSources []DataSourceKind `json:"dataSources,omitempty"`
 }
 
-// DataSourceKind is a kind of objects that a populator creates volumes from.
+// DataSourceKind is a kind of object from which a populator creates volumes.
 // +kubebuilder:validation:XValidation:rule="self.apiGroup != 'snapshot.storage.k8s.io'",message="a snapshot is restored in the member that has it, and needs no entry"
 type DataSourceKind struct {
 	// apiGroup of the objects.
@@ -260,20 +258,20 @@ type DataSourceKind struct {
 
 // ClassMapping maps one host class to one member class.
 type ClassMapping struct {
-	// host is the class that objects of the host name.
+	// host is the name of the class in the host.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Host string `json:"host"`
-	// member is the class of their leaf objects.
+	// member is the name of the class in the member.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Member string `json:"member"`
 }
 
-// ReflectSpec selects the member's classes that Xylem publishes in the host under their
-// own names. Pods with such a class run only in members that offer it.
+// ReflectSpec selects the classes of the member that Xylem publishes in the host under the same
+// names. Pods with such a class run only in members that offer it.
 type ReflectSpec struct {
 	// enabled enables reflection.
 	// +optional
@@ -283,8 +281,8 @@ type ReflectSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn need values, Exists and DoesNotExist have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// max is the largest number of classes to publish. Classes that are published already
-	// come first, then new ones by name.
+	// max is the maximum number of classes to publish. Classes that are already published come
+	// first, then new ones in the order of their names.
 	// +optional
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=1
@@ -307,15 +305,15 @@ type ClusterRegistrationStatus struct {
 	// nodeName of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// tokenExpires is when the manager's service account token for the member expires. It
-	// is absent for other credentials.
+	// tokenExpires is the time at which the manager's service account token for the member expires.
+	// Other credentials have none.
 	// +optional
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
 	// +optional
 	// +kubebuilder:default={}
 	Volumes VolumeCounts `json:"volumes,omitzero"`
-	// orphans lists orphaned volumes, 32 at most, the oldest finding first.
+	// orphans lists orphaned volumes, at most 32, oldest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -325,7 +323,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	// +kubebuilder:default={}
 	Snapshots SnapshotCounts `json:"snapshots,omitzero"`
-	// orphanedSnapshots lists orphaned snapshots, 32 at most, the oldest finding first.
+	// orphanedSnapshots lists orphaned snapshots, at most 32, oldest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -344,25 +342,25 @@ type ClusterRegistrationStatus struct {
 
 // VolumeCounts counts leaf volumes by state.
 type VolumeCounts struct {
-	// bound volumes have a host PV and a live claim.
+	// bound counts volumes that have a host PV and a live claim.
 	// +optional
 	// +kubebuilder:default=0
 	Bound int32 `json:"bound"`
-	// pending claims exist in the member and have no volume yet.
+	// pending counts claims that exist in the member but have no volume yet.
 	// +optional
 	// +kubebuilder:default=0
 	Pending int32 `json:"pending"`
-	// deleting volumes are being deleted.
+	// deleting counts volumes that are being deleted.
 	// +optional
 	// +kubebuilder:default=0
 	Deleting int32 `json:"deleting"`
-	// orphaned volumes have no root. Xylem does not destroy them.
+	// orphaned counts volumes that have no root. Xylem does not destroy them.
 	// +optional
 	// +kubebuilder:default=0
 	Orphaned int32 `json:"orphaned"`
 }
 
-// MaxOrphans is the largest number of orphaned volumes that a status lists.
+// MaxOrphans is the maximum number of orphaned volumes that a status lists.
 const MaxOrphans = 32
 
 // OrphanedVolume is a leaf volume that has no root.
@@ -370,32 +368,32 @@ type OrphanedVolume struct {
 	// volume is the name of the PersistentVolume in the member.
 	// +kubebuilder:validation:MaxLength=253
 	Volume string `json:"volume"`
-	// claim is the host's claim that the volume was provisioned for, <namespace>/<name>. Empty if
-	// the member had the volume before, and no claim used it.
+	// claim is the host's claim for which the volume was provisioned, <namespace>/<name>. It is
+	// empty if the member already had the volume and no claim used it.
 	// +kubebuilder:validation:MaxLength=512
 	Claim string `json:"claim"`
 	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// since is when Xylem found it.
+	// since is the time at which Xylem found it.
 	Since metav1.Time `json:"since"`
 }
 
 // SnapshotCounts counts snapshots by state.
 type SnapshotCounts struct {
-	// ready snapshots can be restored from.
+	// ready counts snapshots that can be restored.
 	// +optional
 	// +kubebuilder:default=0
 	Ready int32 `json:"ready"`
-	// pending snapshots are being taken, or cannot be used.
+	// pending counts snapshots that are being taken or cannot be used.
 	// +optional
 	// +kubebuilder:default=0
 	Pending int32 `json:"pending"`
-	// deleting snapshots are being deleted.
+	// deleting counts snapshots that are being deleted.
 	// +optional
 	// +kubebuilder:default=0
 	Deleting int32 `json:"deleting"`
-	// orphaned snapshots have no content in the host. Xylem does not destroy them.
+	// orphaned counts snapshots that have no content in the host. Xylem does not destroy them.
 	// +optional
 	// +kubebuilder:default=0
 	Orphaned int32 `json:"orphaned"`
@@ -406,18 +404,18 @@ type OrphanedSnapshot struct {
 	// content is the name of the VolumeSnapshotContent in the member.
 	// +kubebuilder:validation:MaxLength=253
 	Content string `json:"content"`
-	// snapshot is the host's VolumeSnapshot that it was taken for, <namespace>/<name>.
+	// snapshot is the host's VolumeSnapshot for which it was taken, <namespace>/<name>.
 	// +kubebuilder:validation:MaxLength=512
 	Snapshot string `json:"snapshot"`
 	// reason: RootGone or RootReplaced.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// since is when Xylem found it.
+	// since is the time at which Xylem found it.
 	Since metav1.Time `json:"since"`
 }
 
-// ClusterRegistration registers a cluster as a member, which runs Pods of the host and
-// provisions the disks of their claims.
+// ClusterRegistration registers a cluster as a member. A member runs Pods of the host and
+// provisions the disks for their claims.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=cr

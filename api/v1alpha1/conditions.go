@@ -1,37 +1,37 @@
 package v1alpha1
 
-// Condition types of a ClusterRegistration. All are of positive polarity.
+// Condition types of a ClusterRegistration. All have positive polarity.
 const (
 	// ConditionConnected: the member responds, is the recorded cluster, and the manager
 	// holds its fence.
 	ConditionConnected = "Connected"
 	// ConditionNodeReady: the virtual node exists and is Ready.
 	ConditionNodeReady = "NodeReady"
-	// ConditionSynced: the caches have the member's objects, and its controllers run.
+	// ConditionSynced: the caches have the member's objects, and its controllers are running.
 	ConditionSynced = "Synced"
-	// ConditionVolumesAccounted: every leaf volume of this host in the member has a root.
-	// Unknown if Xylem cannot tell.
+	// ConditionVolumesAccounted: every leaf volume of this host in the member has a root. Unknown
+	// if Xylem cannot determine it.
 	ConditionVolumesAccounted = "VolumesAccounted"
-	// ConditionSnapshotsAccounted: the host has a content for every snapshot of this host in
-	// the member. Unknown if Xylem cannot tell. Only set while the host serves snapshots.
+	// ConditionSnapshotsAccounted: the host has a content for every snapshot of this host in the
+	// member. Unknown if Xylem cannot determine it. Only set while the host serves snapshots.
 	ConditionSnapshotsAccounted = "SnapshotsAccounted"
 	// ConditionDeletionsProgressing: no deletion takes longer than expected.
 	ConditionDeletionsProgressing = "DeletionsProgressing"
-	// ConditionClassesReflected: the selected classes of the member are published in the
-	// host. Only set while the registration selects some.
+	// ConditionClassesReflected: the selected classes of the member are published in the host. Only
+	// set while the registration selects classes.
 	ConditionClassesReflected = "ClassesReflected"
 	// ConditionTokenFresh: the manager renews its token for the member before it expires.
 	// Only set if the Secret requests renewal.
 	ConditionTokenFresh = "TokenFresh"
-	// ConditionPolicyEnforced: the member's admission policies limit the manager's account
-	// there. Unknown if Xylem cannot tell. Ready does not depend on it.
+	// ConditionPolicyEnforced: the member's admission policies limit the manager's account there.
+	// Unknown if Xylem cannot determine it. Ready does not depend on it.
 	ConditionPolicyEnforced = "PolicyEnforced"
-	// ConditionNamespacesAdmitted: the member has claims and Pods only of namespaces that the
-	// registration admits. Only set while spec.namespaces has rules. Ready does not depend on
-	// it.
+	// ConditionNamespacesAdmitted: all claims and Pods of the host in the member are in namespaces
+	// that the registration admits. Only set while spec.namespaces has rules. Ready does not depend
+	// on it.
 	ConditionNamespacesAdmitted = "NamespacesAdmitted"
-	// ConditionReady summarizes the other conditions. During deletion, it says what the
-	// deletion waits for.
+	// ConditionReady summarizes the other conditions. During deletion, it shows what the deletion
+	// waits for.
 	ConditionReady = "Ready"
 )
 
@@ -39,26 +39,26 @@ const (
 const (
 	// ReasonConnected: the member is connected. To do: nothing.
 	ReasonConnected = "Connected"
-	// ReasonConnecting: the first attempt is under way. To do: nothing.
+	// ReasonConnecting: Xylem is connecting to the member for the first time. To do: nothing.
 	ReasonConnecting = "Connecting"
 	// ReasonSecretNotFound: the kubeconfig's Secret, or its key, does not exist. To do:
 	// create the Secret that spec.kubeconfigSecretRef names, with key kubeconfig, in the
 	// manager's namespace.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonKubeconfigInvalid: the kubeconfig cannot be parsed, or is incomplete. To do:
-	// write a complete kubeconfig; the message names what is missing.
+	// ReasonKubeconfigInvalid: the kubeconfig cannot be parsed or is incomplete. The message names
+	// what is missing. To do: write a complete kubeconfig.
 	ReasonKubeconfigInvalid = "KubeconfigInvalid"
-	// ReasonKubeconfigRefused: the kubeconfig contains something that could run or read
-	// something in the manager's Pod; the message names it. To do: use only the server, its
-	// CA, and a token or certificate, all inline.
+	// ReasonKubeconfigRefused: the kubeconfig contains an entry that could run a program or read a
+	// file in the manager's Pod. The message names it. To do: use only the server, its CA, and a
+	// token or certificate, all inline.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
-	// ReasonUnreachable: the member is unreachable. To do: check the network and the
-	// member's API server. Nothing in the member is lost.
+	// ReasonUnreachable: the member is unreachable. To do: check the network and the member's API
+	// server. No data in the member is lost.
 	ReasonUnreachable = "Unreachable"
-	// ReasonAnswersRefused: the member's answers, or all its objects together, would take
-	// more of the manager's memory than one member may, or do not come from an API server.
-	// Xylem closes the connection and tries again every minute; other members are not
-	// affected. To do: if the member is right, raise the flag that the message names.
+	// ReasonAnswersRefused: the member's responses, or all its objects together, exceed the memory
+	// limit for one member, or the responses do not come from an API server. Xylem closes the
+	// connection and retries every minute. Other members are not affected. To do: if the member
+	// needs that much memory, raise the flag that the message names.
 	ReasonAnswersRefused = "AnswersRefused"
 	// ReasonUnauthorized: the member rejects the credentials. To do: write new credentials
 	// into the Secret.
@@ -66,9 +66,8 @@ const (
 	// ReasonForbidden: the credentials lack a permission; the message names it. To do:
 	// apply the member's RBAC there (config/member, or chart xylem-member).
 	ReasonForbidden = "Forbidden"
-	// ReasonIdentityChanged: the connected cluster is not the recorded one: the member
-	// was wiped, or the kubeconfig points to another cluster. To do: see
-	// internal/RECOVERY.md.
+	// ReasonIdentityChanged: the connected cluster is not the recorded one. Either the member was
+	// wiped, or the kubeconfig points to another cluster. To do: see internal/RECOVERY.md.
 	ReasonIdentityChanged = "IdentityChanged"
 	// ReasonDuplicateCluster: another registration recorded the same cluster first. To do:
 	// delete one of the two registrations. If you delete the first, the other takes over.
@@ -76,63 +75,60 @@ const (
 	// ReasonIsHost: the kubeconfig points to the host itself. To do: use the kubeconfig of
 	// another cluster.
 	ReasonIsHost = "IsHost"
-	// ReasonWaitingForFence: the fence of an earlier manager has not expired yet. To do:
-	// nothing, it takes --fence-duration at most.
+	// ReasonWaitingForFence: the fence of an earlier manager has not expired yet. To do: nothing.
+	// It takes at most --fence-duration.
 	ReasonWaitingForFence = "WaitingForFence"
 	// ReasonHostCloned: another manager with the same host identity holds the fence. To do:
 	// stop the manager in the clone; see internal/RECOVERY.md.
 	ReasonHostCloned = "HostCloned"
 	// ReasonHostRestored: the member is connected, but the host's record is older than the
-	// member's: destruction is suspended. To do: see internal/RECOVERY.md, and confirm as
+	// member's. Xylem has suspended destruction. To do: see internal/RECOVERY.md, and confirm as
 	// the message describes.
 	ReasonHostRestored = "HostRestored"
-	// ReasonMemberRestored: the member is connected, but its fence is older than the host's
-	// record: destruction is suspended. To do: see internal/RECOVERY.md, and confirm as the
-	// message describes.
+	// ReasonMemberRestored: the member is connected, but its fence is older than the host's record.
+	// Xylem has suspended destruction. To do: see internal/RECOVERY.md, and confirm as the message
+	// describes.
 	ReasonMemberRestored = "MemberRestored"
-	// ReasonNodeNameTaken: a node of that name exists, and Xylem did not create it. To do:
-	// delete that node, or register the cluster with another spec.node.name.
+	// ReasonNodeNameTaken: a node with that name exists, and Xylem did not create it. To do: delete
+	// that node, or register the cluster with another spec.node.name.
 	ReasonNodeNameTaken = "NodeNameTaken"
 )
 
 // Reasons of the PolicyEnforced condition.
 const (
-	// ReasonPolicyInForce: the member rejected what its policies must reject. To do:
+	// ReasonPolicyInForce: the member rejected a request that its policies must reject. To do:
 	// nothing.
 	ReasonPolicyInForce = "PolicyInForce"
-	// ReasonPolicyNotInForce: the member accepted what its policies must reject: they are
-	// missing, or do not limit the kubeconfig's user. A thief with the credentials can do
-	// everything that RBAC allows this user. To do: run `kubectl xylem register` for the
-	// member again, or install the chart xylem-member there and put a token of its account
-	// into the Secret.
+	// ReasonPolicyNotInForce: the member accepted a request that its policies must reject. They are
+	// missing, or do not limit the kubeconfig's user. An attacker with the credentials can do
+	// everything that RBAC allows this user. To do: run `kubectl xylem register` for the member
+	// again, or install the chart xylem-member there and put a token of its account into the
+	// Secret.
 	ReasonPolicyNotInForce = "PolicyNotInForce"
-	// ReasonPolicyNotProven: the dry run failed for another reason, which the message
-	// gives. To do: follow the message; the manager retries for a minute, and at its
-	// next connection.
+	// ReasonPolicyNotProven: the dry run failed for another reason, which the message shows. To do:
+	// follow the message. The manager retries for a minute, and again when it reconnects.
 	ReasonPolicyNotProven = "PolicyNotProven"
 )
 
 // Reasons of the VolumesAccounted, SnapshotsAccounted and DeletionsProgressing conditions.
 const (
-	// ReasonAllAccounted: there is no orphaned volume or snapshot. To do: nothing.
+	// ReasonAllAccounted: there are no orphaned volumes or snapshots. To do: nothing.
 	ReasonAllAccounted = "AllAccounted"
-	// ReasonOrphanedVolumes: there are orphaned volumes; the message names the first ones.
-	// To do: re-create the claim with spec.volumeName to use one again, or delete it in the
+	// ReasonOrphanedVolumes: there are orphaned volumes. The message names the first ones. To do:
+	// re-create the claim with spec.volumeName to use a volume again, or delete the volume in the
 	// member.
 	ReasonOrphanedVolumes = "OrphanedVolumes"
-	// ReasonOrphanedSnapshots: there are orphaned snapshots; the message names the first
-	// ones. To do: if nobody needs the data, set their policy to Delete in the member, and
-	// delete them there.
+	// ReasonOrphanedSnapshots: there are orphaned snapshots. The message names the first ones. To
+	// do: if nobody needs the data, set their policy to Delete in the member and delete them there.
 	ReasonOrphanedSnapshots = "OrphanedSnapshots"
-	// ReasonNotAccounted: Xylem could not read the volumes or snapshots; the message shows
-	// since when. To
-	// do: nothing, Xylem retries. If it lasts, see Connected.
+	// ReasonNotAccounted: Xylem could not read the volumes or snapshots. The message shows since
+	// when. To do: nothing. Xylem retries. If this persists, see Connected.
 	ReasonNotAccounted = "NotAccounted"
 	// ReasonProgressing: no deletion is stuck. To do: nothing.
 	ReasonProgressing = "Progressing"
-	// ReasonStuckDeletion: a deletion takes longer than expected; the message names the
-	// oldest and its cause. The object that is being deleted reports it too. To do: remove
-	// the cause: a Pod, a finalizer, the provisioner's error, a member that is away.
+	// ReasonStuckDeletion: a deletion takes longer than expected. The message names the oldest one
+	// and its cause. The object that is being deleted also reports it. To do: remove the cause,
+	// such as a Pod, a finalizer, an error of the provisioner, or a member that is away.
 	ReasonStuckDeletion = "StuckDeletion"
 	// ReasonNotLookedAt: Xylem has not checked yet. To do: nothing.
 	ReasonNotLookedAt = "NotLookedAt"
@@ -142,10 +138,10 @@ const (
 const (
 	// ReasonReflected: all selected classes are published. To do: nothing.
 	ReasonReflected = "Reflected"
-	// ReasonReflectionConflict: some names are taken in the host: by a class that Xylem did
-	// not create, or by one that another member offers with another policy; or a rule of
-	// the registration maps the name to another class. To do: rename the class that the
-	// message names, or change the rule. Xylem publishes the others.
+	// ReasonReflectionConflict: some class names are not available in the host. Xylem did not
+	// create the existing class, another member offers the name with another policy, or a rule of
+	// the registration maps the name to another class. Xylem publishes the other classes. To do:
+	// rename the class that the message names, or change the rule.
 	ReasonReflectionConflict = "ReflectionConflict"
 	// ReasonTooManyClasses: the selector matches more classes than
 	// spec.storage.reflect.max. To do: raise spec.storage.reflect.max, or select fewer.
@@ -157,16 +153,16 @@ const (
 
 // Reasons of the NamespacesAdmitted condition, and of events about it.
 const (
-	// ReasonNamespacesAdmitted: the registration admits every namespace of which the member
-	// has claims or Pods. To do: nothing.
+	// ReasonNamespacesAdmitted: the registration admits every namespace whose claims or Pods the
+	// member has. To do: nothing.
 	ReasonNamespacesAdmitted = "NamespacesAdmitted"
-	// ReasonNamespacesNotAdmitted: the rules, or a namespace's labels, changed after the
-	// member had got claims or Pods of a namespace; the message counts them. Xylem leaves them
-	// there, and creates no others. To do: delete them, or change spec.namespaces or the
-	// namespace's labels.
+	// ReasonNamespacesNotAdmitted: the registration no longer admits a namespace whose claims or
+	// Pods the member has, because the rules or the namespace's labels changed. The message counts
+	// them. Xylem leaves them there and creates no others. To do: delete them, or change
+	// spec.namespaces or the namespace's labels.
 	ReasonNamespacesNotAdmitted = "NamespacesNotAdmitted"
 	// ReasonNoNamespaceAdmitted: the rules admit no namespace of the host. To do: change
-	// spec.namespaces, or label a namespace as it requires.
+	// spec.namespaces, or label a namespace as the rules require.
 	ReasonNoNamespaceAdmitted = "NoNamespaceAdmitted"
 )
 
@@ -174,10 +170,9 @@ const (
 const (
 	// ReasonTokenRenewed: the manager renewed the token in time. To do: nothing.
 	ReasonTokenRenewed = "TokenRenewed"
-	// ReasonTokenNotRenewed: the token is due for renewal, and the renewal failed; the
-	// message shows why, and how long the token is valid. To do: give the member's account
-	// the rights of config/member again. If the token has expired, register the member
-	// again.
+	// ReasonTokenNotRenewed: the renewal of the token failed. The message shows why, and how long
+	// the token is still valid. To do: give the member's account the rights of config/member again.
+	// If the token has expired, register the member again.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
@@ -190,23 +185,24 @@ const (
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonSynced: the caches have the member's objects. To do: nothing.
 	ReasonSynced = "Synced"
-	// ReasonSyncing: the caches are being filled. To do: nothing.
+	// ReasonSyncing: Xylem is filling the caches. To do: nothing.
 	ReasonSyncing = "Syncing"
 	// ReasonReady: the member is ready for Pods and claims. To do: nothing.
 	ReasonReady = "Ready"
 	// ReasonNotConnected: the member is not connected. To do: see the condition Connected.
 	ReasonNotConnected = "NotConnected"
 
-	// ReasonDeregistering: the deletion is in progress; the message shows how far it is. To
-	// do: nothing.
+	// ReasonDeregistering: the deletion is in progress. The message shows its progress. To do:
+	// nothing.
 	ReasonDeregistering = "Deregistering"
-	// ReasonConfirmationNeeded: Pods still run in the member. To do: set the annotation
-	// that the message names, or stop those Pods first.
+	// ReasonConfirmationNeeded: Pods are still running in the member. To do: stop them first, or
+	// set the annotation that the message names.
 	ReasonConfirmationNeeded = "ConfirmationNeeded"
 	// ReasonDraining: deregistration Drain waits until the claims that the message lists
 	// are deleted. To do: delete those claims, or set spec.deregistration to Retain.
 	ReasonDraining = "Draining"
-	// ReasonMemberUnreachable: the deletion needs the member, which is unreachable. To do:
-	// make the member reachable, or set the annotation xylem.io/force-deregister.
+	// ReasonMemberUnreachable: Xylem cannot complete the deletion, because the member is
+	// unreachable. To do: make the member reachable, or set the annotation
+	// xylem.io/force-deregister.
 	ReasonMemberUnreachable = "MemberUnreachable"
 )

@@ -6,15 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix starts each of Xylem's own labels, annotations, finalizers, parameters and
-// condition types. The host's admission policy reserves it for the manager.
+// Prefix is the prefix of all of Xylem's labels, annotations, finalizers, parameters and condition
+// types. The host's admission policy reserves it for the manager.
 const Prefix = "xylem.io/"
 
 // Names of Xylem in Kubernetes' own fields.
 const (
-	// ProvisionerName is the provisioner of the host's storage classes, the
-	// driver of the host PVs that mirror a leaf volume, and the name of the
-	// CSIDriver object. Nothing runs under it in the host.
+	// ProvisionerName is the provisioner of the host's storage classes, the driver of the host PVs
+	// that mirror a leaf volume, and the name of the CSIDriver object. No CSI driver runs under
+	// this name in the host.
 	ProvisionerName = "csi.xylem.io"
 
 	// PromiseDriverName is the driver of a promise ("mock" volume).
@@ -27,19 +27,19 @@ const (
 	// node.
 	DefaultNodeNamePrefix = "kosmos-"
 
-	// NamespacePolicy is the name of the admission policy of the host that rejects bindings to
-	// members that do not admit the Pod's namespace.
+	// NamespacePolicy is the name of the host's admission policy that rejects bindings to members
+	// that do not admit the Pod's namespace.
 	NamespacePolicy = "xylem-namespaces"
 
-	// DefaultTaintKey is the key of the default taint of virtual nodes; its value is
-	// "true", its effect NoSchedule.
+	// DefaultTaintKey is the key of the virtual nodes' default taint. Its value is "true" and its
+	// effect is NoSchedule.
 	DefaultTaintKey = "kosmos.io/node"
 
-	// DefaultClassPrefix is the default prefix of host class names; the rest is the member
-	// class's name.
+	// DefaultClassPrefix is the default prefix of host class names. The rest of the name is the
+	// member's class.
 	DefaultClassPrefix = "virtual-disk-"
 
-	// AllPodCIDRs in a registration's spec.node.podCIDRs shows all Pod addresses.
+	// AllPodCIDRs in a registration's spec.node.podCIDRs makes the host show all Pod IPs.
 	AllPodCIDRs = "all"
 
 	// KubeconfigKey is the key of a registration's Secret.
@@ -55,11 +55,11 @@ const (
 
 // Labels.
 const (
-	// LabelManagedBy names what manages an object (Kubernetes' recommended label).
+	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
-	// LabelHost is on every leaf object that Xylem created: the host's cluster ID. An admin of
-	// a member sets it on a namespace, or on a volume, that the host may have.
+	// LabelHost is on every leaf object that Xylem created: the host's cluster ID. A member's admin
+	// sets it on a namespace or volume that the host may use.
 	LabelHost = Prefix + "host"
 
 	// LabelCluster is on virtual nodes and host PVs: the registration's name.
@@ -68,10 +68,10 @@ const (
 	// LabelClusterID is on virtual nodes and host PVs: the member's cluster ID.
 	LabelClusterID = Prefix + "cluster-id"
 
-	// LabelOfferedByPrefix and a registration's name are the label, "true", on a class
-	// of the host that was reflected from its member: `kubectl get storageclass -l
-	// offered-by.xylem.io/cluster38=true` lists them. A name has 56 characters at
-	// most, and of those that a label may have.
+	// LabelOfferedByPrefix, followed by a registration's name, is the key of a label with value
+	// "true" on each host class that was reflected from that member. `kubectl get storageclass -l
+	// offered-by.xylem.io/cluster38=true` lists them. A registration's name must therefore be a
+	// valid label name, of at most 56 characters.
 	LabelOfferedByPrefix = "offered-by.xylem.io/"
 
 	// LabelVirtualNode is "true" on virtual nodes.
@@ -87,107 +87,108 @@ const (
 	// AnnotationRootUID is on leaf objects: the UID of the root.
 	AnnotationRootUID = Prefix + "root-uid"
 
-	// AnnotationPlacedIn is on root claims: the cluster ID of the only member that may
-	// have a volume for them. On VolumeSnapshotContents of the host: the cluster ID of the
-	// member that has, or may have, their snapshot.
+	// AnnotationPlacedIn is on root claims: the cluster ID of the only member that may have a
+	// volume for the claim. On VolumeSnapshotContents of the host, it is the cluster ID of the
+	// member that has, or may have, the snapshot.
 	AnnotationPlacedIn = Prefix + "placed-in"
 
-	// AnnotationSteeredTo is on root claims that Xylem reassigned to another member than
-	// the one that failed them, or assigned to the one that has their data source: the
-	// virtual node in the rewritten selected-node.
+	// AnnotationSteeredTo is on root claims that Xylem reassigned after a member failed, or
+	// assigned to the member that has their data source: the virtual node in the rewritten
+	// selected-node.
 	AnnotationSteeredTo = Prefix + "steered-to"
 
-	// AnnotationTried is on root claims that some member could not satisfy: which members,
-	// their messages, and when the next may be tried, as JSON.
+	// AnnotationTried is on root claims that at least one member could not satisfy: these members,
+	// their messages, and when Xylem may try the next one, as JSON.
 	AnnotationTried = Prefix + "tried"
 
-	// AnnotationSource is on root claims with a data source: <member cluster ID>/<UID of the
-	// claim or snapshot> that they are created from, from when Xylem has chosen that member.
-	// On their leaf claims it is the UID alone.
+	// AnnotationSource is on root claims with a data source: <member cluster ID>/<UID of the source
+	// claim or snapshot>, once Xylem has selected that member. On their leaf claims, it is only the
+	// UID.
 	AnnotationSource = Prefix + "source"
 
-	// AnnotationReportedBy is on root claims with the condition Placed and on root Pods
-	// with the condition Pushed: the cluster ID of the member that the condition is about.
-	// If a Pod's condition repeats a claim's problem, a slash and the claim's name follow.
-	// One request writes it together with the condition.
+	// AnnotationReportedBy is on root claims with the condition Placed and on root Pods with the
+	// condition Pushed: the cluster ID of the member that the condition is about. If a Pod's
+	// condition repeats a claim's problem, a slash and the claim's name follow. Xylem writes it in
+	// the same request as the condition.
 	AnnotationReportedBy = Prefix + "reported-by"
 
-	// AnnotationLeafUID is on root Pods whose condition Pushed is True: the UID of the Pod
-	// that runs for them in the member. One request writes it together with the condition.
+	// AnnotationLeafUID is on root Pods whose condition Pushed is True: the UID of their leaf Pod.
+	// Xylem writes it in the same request as the condition.
 	AnnotationLeafUID = Prefix + "leaf-uid"
 
-	// AnnotationReclaimPolicy is on stamped leaf PVs: the reclaim policy that the member
-	// had given them. While in use, they have policy Retain.
+	// AnnotationReclaimPolicy is on stamped leaf PVs: their original reclaim policy in the member.
+	// While in use, they have policy Retain.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
 
-	// AnnotationVolumeUID is on leaf claims that were created for an existing volume: the
-	// UID of that PV. Xylem sets it when the PV's claimRef names the claim, so that the
-	// member's PV controller queues the claim again.
+	// AnnotationVolumeUID is on leaf claims that were created for an existing volume: the UID of
+	// that PV. Xylem sets it when the PV's claimRef refers to the claim, so that the member's PV
+	// controller enqueues the claim again.
 	AnnotationVolumeUID = Prefix + "volume-uid"
 
-	// AnnotationAttributesClasses is on leaf claims: which VolumeAttributesClass of the host
-	// each one of the member that Xylem set stands for, as a JSON object. A status that names
-	// the member's class shows the host's by it.
+	// AnnotationAttributesClasses is on leaf claims: a JSON object that maps each
+	// VolumeAttributesClass of the member that Xylem set to its host class. Xylem uses it to
+	// translate the class in the status.
 	AnnotationAttributesClasses = Prefix + "attributes-classes"
 
-	// AnnotationPushed is on leaf Pods: what Xylem pushed of the mutable fields, to
+	// AnnotationPushed is on leaf Pods: the values of the mutable fields that Xylem pushed, to
 	// distinguish the root's changes from the member's.
 	AnnotationPushed = Prefix + "pushed"
 
-	// AnnotationNodeSpec is on virtual nodes: the labels and taints that their
-	// registration asked for last, so that Xylem removes those that it no longer asks for.
+	// AnnotationNodeSpec is on virtual nodes: the labels and taints that the registration last
+	// requested, so that Xylem can remove those that it no longer requests.
 	AnnotationNodeSpec = Prefix + "node-spec"
 
 	// AnnotationMockPV is "true" on promise volumes.
 	AnnotationMockPV = "virtual-kubelet.io/mock-pv"
 
-	// AnnotationVolume is on a fulfilled promise: <member cluster ID>/<leaf PV name>, as
-	// in the volume handle of a mirrored volume. AttributeLeafUID, AttributeDriver and
-	// AttributeHandle are annotations there, since the source of a PV is immutable.
+	// AnnotationVolume is on a fulfilled promise: <member cluster ID>/<leaf PV name>, as in the
+	// volume handle of a mirrored volume. On promises, AttributeLeafUID, AttributeDriver and
+	// AttributeHandle are also annotations, because the source of a PV is immutable.
 	AnnotationVolume = Prefix + "volume"
 
-	// AnnotationConsumer is on a promise that a member has: the Pod that its disk is
-	// provisioned for, <namespace>/<name>/<UID>.
+	// AnnotationConsumer is on a promise that was placed in a member: the Pod for which the disk is
+	// provisioned, <namespace>/<name>/<UID>.
 	AnnotationConsumer = Prefix + "consumer"
 
-	// AnnotationUnusedSince is on a fulfilled promise of ReleaseWhenUnused: since when
-	// no Pod uses it (RFC 3339).
+	// AnnotationUnusedSince is on a fulfilled promise with ReleaseWhenUnused: the time since which
+	// no Pod has used it (RFC 3339).
 	AnnotationUnusedSince = Prefix + "unused-since"
 
-	// AnnotationReleasing is on a fulfilled promise of ReleaseWhenUnused whose disk is
-	// being destroyed: the UID of the leaf PV. No Pod is pushed for it meanwhile.
+	// AnnotationReleasing is on a fulfilled promise with ReleaseWhenUnused whose disk is being
+	// destroyed: the UID of the leaf PV. Until that is done, Xylem pushes no Pod that uses it.
 	AnnotationReleasing = Prefix + "releasing"
 
-	// AnnotationAbandon, "true" on a host PV, abandons the leaf volume: Xylem forgets it
-	// and keeps its data. So it does on a VolumeSnapshotContent of the host. An abandoned promise that another member may fulfill has the ID
-	// of the cluster that had it instead.
+	// AnnotationAbandon, "true" on a host PV, abandons the leaf volume: Xylem no longer tracks it
+	// and keeps its data. It has the same effect on a VolumeSnapshotContent of the host. On an
+	// abandoned promise that another member may fulfill, the value is the ID of the previous
+	// cluster.
 	AnnotationAbandon = Prefix + "abandon"
 
-	// AnnotationTokenLifetime on a registration's Secret makes the manager renew the
-	// service account's token in its kubeconfig: the lifetime of each new one, a Go
-	// duration. The Secret must have the label LabelManagedBy=ManagedByValue, as kubectl
-	// xylem register sets it.
+	// AnnotationTokenLifetime on a registration's Secret makes the manager renew the service
+	// account token in its kubeconfig. The value is the lifetime of each new token, a Go duration.
+	// The Secret must have the label LabelManagedBy=ManagedByValue, which kubectl xylem register
+	// sets.
 	AnnotationTokenLifetime = Prefix + "token-lifetime"
 
-	// AnnotationForceDeregister, "true" on a ClusterRegistration under deletion, abandons
-	// its member without reaching it.
+	// AnnotationForceDeregister, "true" on a ClusterRegistration that is being deleted, abandons
+	// its member without contacting it.
 	AnnotationForceDeregister = Prefix + "force-deregister"
 
 	// AnnotationConfirmDeregister, set to the registration's name, confirms a
 	// deletion while Pods still run in the member.
 	AnnotationConfirmDeregister = Prefix + "confirm-deregister"
 
-	// AnnotationConfirmRestore on a ClusterRegistration confirms, with the value that its
-	// Connected condition names, that Xylem may destroy again after one of the two
-	// clusters was restored from an older state.
+	// AnnotationConfirmRestore on a ClusterRegistration confirms that Xylem may destroy volumes
+	// again after one of the two clusters was restored from an older state. Its value is in the
+	// Connected condition.
 	AnnotationConfirmRestore = Prefix + "confirm-restore"
 
-	// AnnotationFenceEpoch is on the fence Lease in a member and on its record
-	// in the host: the number of the leadership that last held it.
+	// AnnotationFenceEpoch is on the fence Lease in a member and on its record in the host: the
+	// number of the leadership term that last held it.
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
 
-	// AnnotationRegistration is on the host's record of a member: the UID of the
-	// registration that has the cluster. While that one exists, any other is rejected.
+	// AnnotationRegistration is on the host's record of a member: the UID of the registration of
+	// that cluster. While it exists, Xylem rejects any other registration of the cluster.
 	AnnotationRegistration = Prefix + "registration"
 
 	// AnnotationRestored is on the host's record of a member's fence, and on the fence
@@ -199,27 +200,26 @@ const (
 	// was last restored from an older state (RFC 3339, by the member's clock).
 	AnnotationHostRestored = Prefix + "host-restored"
 
-	// AnnotationLetGo is on the host's record of a member's fence: a line for each thing
-	// that an admin abandoned there, with the time.
+	// AnnotationLetGo is on the host's record of a member's fence: one line for each object that an
+	// admin abandoned there, with the time.
 	AnnotationLetGo = Prefix + "let-go"
 
-	// AnnotationWithdrawn is on the host's record of a member, and on the host's fence in
-	// that member: the leaf claims that were withdrawn while a provisioner may have been
-	// provisioning a volume that outlives its claim. The fence has only their UIDs.
+	// AnnotationWithdrawn is on the host's record of a member, and on the host's fence in that
+	// member: the leaf claims that Xylem withdrew while a provisioner might still have been
+	// provisioning a volume that outlives the claim. The fence has only their UIDs.
 	AnnotationWithdrawn = Prefix + "withdrawn"
 
-	// AnnotationNamespaceUID is on stamped leaf PVs: the UID of the root's namespace in
-	// the host. It shows whether a later claim of the same name is the same tenant's.
+	// AnnotationNamespaceUID is on stamped leaf PVs: the UID of the root's namespace in the host.
+	// It shows whether a later claim of the same name belongs to the same tenant.
 	AnnotationNamespaceUID = Prefix + "root-namespace-uid"
 
-	// AnnotationAdopt on a ClusterRegistration allows claims to get orphaned volumes of
-	// that member by spec.volumeName if their namespace was re-created, or the volume was
-	// abandoned: names of the member's volumes, separated by commas, or * for all.
+	// AnnotationAdopt on a ClusterRegistration allows claims to use orphaned volumes of that member
+	// through spec.volumeName, even if the namespace was re-created or the volume was abandoned.
+	// The value is a comma-separated list of the member's volumes, or * for all.
 	AnnotationAdopt = Prefix + "adopt"
 
-	// AnnotationDeletionPolicy is on stamped VolumeSnapshotContents of a member: the
-	// deletion policy that the member had given them. While in use, they have policy
-	// Retain.
+	// AnnotationDeletionPolicy is on stamped VolumeSnapshotContents of a member: their original
+	// deletion policy in the member. While in use, they have policy Retain.
 	AnnotationDeletionPolicy = Prefix + "deletion-policy"
 
 	// AnnotationLeafSnapshotUID is on VolumeSnapshotContents of the host: the UID of the
@@ -227,8 +227,8 @@ const (
 	// controller names its content after it.
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
-	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose
-	// member was deregistered: the name that it was registered under.
+	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose member
+	// was deregistered: the name of its registration.
 	AnnotationClusterGone = Prefix + "cluster-gone"
 )
 
@@ -238,19 +238,17 @@ const (
 	// abandoned.
 	FinalizerLeafVolume = Prefix + "leaf-volume"
 
-	// FinalizerRegistration keeps a ClusterRegistration until its member is deregistered
-	// in order.
+	// FinalizerRegistration keeps a ClusterRegistration until its member is deregistered cleanly.
 	FinalizerRegistration = Prefix + "registration"
 )
 
 // Volume attributes of a host PV that mirrors a leaf volume, and annotations of a
-// VolumeSnapshotContent of the host that represents a snapshot in a member. On a PV that an
-// admin created for a volume that the member has already, they are annotations, which only Xylem
-// writes.
+// VolumeSnapshotContent of the host that represents a snapshot in a member. On a PV that an admin
+// created for an existing volume of the member, they are annotations that only Xylem writes.
 const (
 	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf object.
 	AttributeDriver = Prefix + "driver"
-	// AttributeHandle is the handle there.
+	// AttributeHandle is the leaf object's handle.
 	AttributeHandle = Prefix + "handle"
 	// AttributeLeafUID is the UID of the leaf PV, or of the leaf content.
 	AttributeLeafUID = Prefix + "leaf-uid"
@@ -265,11 +263,12 @@ const (
 	// ParameterMemberAttributesClass is a parameter of VolumeAttributesClasses.
 	ParameterMemberAttributesClass = Prefix + "member-attributes-class"
 
-	// ParameterMemberSnapshotClass of a VolumeSnapshotClass names the member's.
+	// ParameterMemberSnapshotClass is a parameter of VolumeSnapshotClasses that names the member's
+	// class.
 	ParameterMemberSnapshotClass = Prefix + "member-snapshot-class"
 
-	// ParameterReleaseGrace is how long a disk of a class with ParameterRelease
-	// ReleaseWhenUnused stays after its last Pod: a Go duration.
+	// ParameterReleaseGrace is how long Xylem keeps a disk after its last Pod if the class has
+	// ParameterRelease ReleaseWhenUnused: a Go duration.
 	ParameterReleaseGrace = Prefix + "release-grace"
 
 	// ParameterPlacementTimeout is how long a member may fail to satisfy a claim of the
@@ -283,41 +282,38 @@ const (
 	ReleaseWhenUnused      = "WhenUnused"
 )
 
-// PodPushed is the condition of a root Pod that says whether, and where, Xylem pushed
-// it. It is False, with a reason, if Xylem cannot.
+// PodPushed is the condition of a root Pod that shows whether Xylem pushed it, and where. It is
+// False, with a reason, if Xylem cannot push the Pod.
 const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 
-// PodPlaceable is the condition of a root Pod that no node was found for and that uses a
-// claim of one of our classes: why, while it is False. It is there only while there is
-// something to report.
+// PodPlaceable is the condition of an unschedulable root Pod that uses a claim of one of Xylem's
+// classes. While it is False, it shows why. It exists only while there is something to report.
 const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 
-// NodeMemberAway is the condition of a virtual node that is True while its member is away
-// for longer than the node's grace, with the cause. The Node may be Ready anyway.
+// NodeMemberAway is the condition of a virtual node that is True, with the cause, once its member
+// has been away for longer than the node's grace period. The Node may still be Ready.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
 
-// TaintMemberAway is the key of the taint, effect NoSchedule, of a virtual node whose member
-// is away, where the registration keeps its Pods.
+// TaintMemberAway is the key of the NoSchedule taint of a virtual node whose member is away and
+// whose registration keeps the Pods.
 const TaintMemberAway = Prefix + "member-away"
 
-// ClaimPlaced is the condition of a root claim that says, while it is False, why the
-// claim cannot be pushed to its member, and what to do. It exists only while there is
-// something to report.
+// ClaimPlaced is the condition of a root claim that shows, while it is False, why Xylem cannot push
+// the claim to its member, and what to do. It exists only while there is something to report.
 const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
 
-// ClaimPlaceable is the condition of a root claim that says, while it is False, why no
-// member can be chosen for it. It exists only while there is something to report.
+// ClaimPlaceable is the condition of a root claim that shows, while it is False, why no member can
+// be selected for it. It exists only while there is something to report.
 const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Placeable"
 
-// ClaimPromise is the condition of a root claim that is bound to a promise: True if
-// there is a disk (ReasonFulfilled), otherwise False with ReasonBroken, or with
-// ReasonPromised once that has lasted for seconds.
+// ClaimPromise is the condition of a root claim that is bound to a promise: True if there is a disk
+// (ReasonFulfilled), otherwise False with ReasonBroken, or with ReasonPromised after a few seconds.
 const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
 
-// ClaimAttached is the condition of a root claim whose volume the member attaches to a node
-// before a Pod can use it: True if it is attached, False if it is not, or with the driver's
-// error, and Unknown while the member cannot be read. Claims whose driver attaches nothing
-// do not have it.
+// ClaimAttached is the condition of a root claim whose volume the member must attach to a node
+// before a Pod can use it. It is True if the volume is attached, False if it is not or if the
+// driver reports an error, and Unknown while Xylem cannot read the member. Claims of drivers that
+// do not attach volumes do not have it.
 const ClaimAttached corev1.PersistentVolumeClaimConditionType = Prefix + "Attached"
 
 // Reserved reports whether a label, annotation or taint key is Xylem's own.

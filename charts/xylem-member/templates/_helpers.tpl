@@ -9,12 +9,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{- /* The account: its name says which host it belongs to, if it belongs to one. */ -}}
+{{- /* The account. If it belongs to one host, its name contains the host's ID. */ -}}
 {{- define "xylem.account" -}}
 {{ .Values.serviceAccount.name }}{{ with .Values.serviceAccount.hostID }}-host-{{ . }}{{ end }}
 {{- end }}
 {{/*
-An optional right of the account on Pods: everywhere, or, if namespaces are given, there.
+An optional permission of the account for Pods, in the given namespaces or, without any, everywhere.
 The same as config/member/logs and config/member/exec.
 */}}
 {{- define "xylem.reach" -}}

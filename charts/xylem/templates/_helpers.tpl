@@ -1,4 +1,4 @@
-{{/* Names are the contract's, whatever the release is called: a host has one Xylem. */}}
+{{/* Object names are part of the contract, and do not depend on the release name: a host has one Xylem. */}}
 
 {{- define "xylem.selectorLabels" -}}
 app.kubernetes.io/name: xylem
@@ -22,8 +22,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The user's affinity; each of its required node terms (any of which will do)
-with what holds always: never in a member, whatever the taints of its virtual
+{{/* The user's affinity. To each of its required node terms, which are alternatives, it
+adds the fixed requirements: never in a member, regardless of the taints of its virtual
 node, and on Linux. */}}
 {{- define "xylem.affinity" -}}
 {{- $always := list (dict "key" "xylem.io/virtual-node" "operator" "DoesNotExist") (dict "key" "kubernetes.io/os" "operator" "In" "values" (list "linux")) }}
@@ -48,7 +48,7 @@ node, and on Linux. */}}
 {{- toYaml $constraints }}
 {{- end }}
 
-{{/* A duration, as Go writes it and the schema lets through, in seconds. */}}
+{{/* A Go duration, as the schema accepts it, in seconds. */}}
 {{- define "xylem.seconds" -}}
 {{- $units := dict "ns" 0.000000001 "us" 0.000001 "µs" 0.000001 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 }}
 {{- $sum := 0.0 }}
@@ -58,7 +58,7 @@ node, and on Linux. */}}
 {{- $sum }}
 {{- end }}
 
-{{/* Refuses what the schema cannot and the manager would: it would not start. */}}
+{{/* Rejects values that the schema cannot check, and with which the manager would not start. */}}
 {{- define "xylem.checkValues" -}}
 {{- $duration := include "xylem.seconds" .Values.fence.duration | float64 }}
 {{- $probe := include "xylem.seconds" .Values.fence.probeInterval | float64 }}
@@ -78,7 +78,7 @@ node, and on Linux. */}}
 {{- if and .Values.nodeAPI.certificate.secretName .Values.nodeAPI.certificate.request }}
 {{- fail "nodeAPI.certificate: set secretName or request, not both" }}
 {{- end }}
-{{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* given by --set it is a string */}}
+{{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* set by --set, it is a string */}}
 {{- fail (printf "renewTokensAfter %v: 0.6 at most" .Values.renewTokensAfter) }}
 {{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* The Pod that runs `manager check`: the image has nothing else to run. Takes the
+{{/* The Pod that runs `manager check`, the only other command in the image. Takes the
 root context, the name of its ServiceAccount, the check's arguments, and whether the
 rights are mounted. */}}
 {{- define "xylem.checkPod" -}}
