@@ -28,12 +28,12 @@ func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 			}
 			writers++
 			if !hands(functions, function, map[string]bool{}) {
-				t.Errorf("%s.%s writes where a claim is to go other than by AnnotateClaim", filepath.Base(directory), name)
+				t.Errorf("%s.%s writes the placement of a claim without AnnotateClaim", filepath.Base(directory), name)
 			}
 		}
 	}
 	if writers < 5 {
-		t.Errorf("%d functions write where a claim is to go: is the test still looking at them?", writers)
+		t.Errorf("%d functions write the placement of a claim: does the test still find them?", writers)
 	}
 }
 

@@ -13,18 +13,18 @@ import (
 // liveReads are the functions of the controllers of volumes that read a cluster live without
 // package proof, with the reasons.
 var liveReads = map[string]string{
-	"hostvolume.claimOf":            "tells to which claim a promise is handed back, and destroys nothing",
-	"hostvolume.neverUsed":          "asks which claim wants a promise that no member has",
-	"hostvolume.unchanged":          "hands the reader to package proof",
-	"leafpod.leafPodGone":           "proves the end of a Pod",
-	"leafpod.stillFails":            "decides again on the Pod as it is",
+	"hostvolume.claimOf":            "finds the claim to which a promise is returned, and destroys nothing",
+	"hostvolume.neverUsed":          "finds the claim that requests a promise that no member has",
+	"hostvolume.unchanged":          "passes the reader to package proof",
+	"leafpod.leafPodGone":           "proves that a Pod was deleted",
+	"leafpod.stillFails":            "decides again with the current Pod",
 	"leafpv.adopt":                  "gives a volume to the claim that requests it, and destroys nothing",
-	"leafpv.inTheWay":               "tells whose the object in the way is",
-	"rootpvc.notCreated":            "tells whose the object in the way is",
-	"rootpvc.inUse":                 "tells which claim of the member has a volume",
-	"rootpvc.lookUpAttributesClass": "tells which VolumeAttributesClass the two clusters have",
+	"leafpv.inTheWay":               "finds the owner of the conflicting object",
+	"rootpvc.notCreated":            "finds the owner of the conflicting object",
+	"rootpvc.inUse":                 "finds the member's claim that has a volume",
+	"rootpvc.lookUpAttributesClass": "finds the VolumeAttributesClasses of both clusters",
 	"rootpvc.rememberWithdrawn":     "reads the record that it writes",
-	"rootpvc.unlessUsed":            "decides again on the Pods as they are",
+	"rootpvc.unlessUsed":            "decides again with the current Pods",
 	"rootpvc.stillAsked":            "gives a volume to the claim that requests it, and destroys nothing",
 }
 
@@ -57,7 +57,7 @@ func TestOnlyProofProves(t *testing.T) {
 			}
 		}
 	}
-	onlyListed(t, found, liveReads, "read a cluster live", "use internal/proof, or say here why it does not prove anything")
+	onlyListed(t, found, liveReads, "read a cluster live", "use internal/proof, or list it here with the reason why it does not prove anything")
 }
 
 // onlyListed fails for functions that do something without being listed with a reason, and for
@@ -71,7 +71,7 @@ func onlyListed(t *testing.T, found map[string]bool, reasons map[string]string, 
 	}
 	for name := range reasons {
 		if !found[name] {
-			t.Errorf("%s does not %s any more: remove it here", name, what)
+			t.Errorf("%s does not %s any longer: remove it here", name, what)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// placementRules are the fields that say what may go to a member, by the last two parts of
-// the expression that names one.
+// placementRules are the fields that determine what may be placed in a member, by the last two
+// parts of the expression that names one.
 var placementRules = map[string]bool{
 	".AllowedTopologies": true,
 	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true, "Storage.DataSources": true,
@@ -21,7 +21,7 @@ var placementRules = map[string]bool{
 // outsidePlacement are the functions outside package placement that name such a field, and why.
 var outsidePlacement = map[string]string{
 	"internal/cli/register/namespaces.go: adviseOnNamespaces": "asks placement, and prints the labels that a namespace needs",
-	"internal/cli/register/specflags/spec.go: ApplyTo":        "writes what the flags say",
+	"internal/cli/register/specflags/spec.go: ApplyTo":        "writes the values of the flags",
 	"internal/reflection/host.go: HostClass":                  "writes the topologies of a reflected class",
 	"internal/reflection/host.go: clustersOf":                 "reads back what HostClass wrote, to know which members offer the class",
 }
@@ -54,7 +54,7 @@ func TestOnlyPlacementReadsRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	onlyListed(t, found, outsidePlacement, "read what may go to a member", "ask internal/placement, or say here why it decides nothing")
+	onlyListed(t, found, outsidePlacement, "read what may go to a member", "use internal/placement, or list it here with the reason why it decides nothing")
 }
 
 // namesRule reports whether a declaration names one of the fields. What is reflected is no

@@ -19,7 +19,7 @@ import (
 )
 
 // completer is the name of the program that kubectl runs to complete this plugin's arguments. A
-// link of that name to the plugin suffices.
+// link with that name to the plugin is sufficient.
 const completer = "kubectl_complete-xylem"
 
 func main() {
@@ -42,7 +42,7 @@ func logTo(w io.Writer) {
 	klog.InitFlags(flags)
 	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {
 		if err := flags.Set(name, value); err != nil {
-			panic(err) // klog has these flags
+			panic(err) // klog defines these flags
 		}
 	}
 	klog.SetOutput(w)

@@ -17,13 +17,13 @@ import (
 	"github.com/xylem-io/xylem/internal/manager"
 )
 
-// errUsage is for users who run the command by hand.
+// errUsage is for users who run the command manually.
 var errUsage = errors.New(`usage: manager check installed|removable [flags]
-installed: whether an installation works, for helm test
-removable: whether nothing waits for the manager any more, for helm uninstall`)
+installed: checks whether an installation works, for helm test
+removable: checks that no object waits for the manager any longer, for helm uninstall`)
 
-// errCheck is the error after each failed check has reported its own.
-var errCheck = errors.New("see what FAILED")
+// errCheck is the error after all failed checks have reported their own errors.
+var errCheck = errors.New("some checks FAILED: see above")
 
 // runCheck is the command that the charts' hooks run, because the image contains no other
 // program.
@@ -35,12 +35,12 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("manager check "+what, flag.ContinueOnError)
 	flags.SetOutput(out)
 	namespace := flags.String("namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the manager; "+v1alpha1.DefaultNamespace+" if neither this nor POD_NAMESPACE is given.")
-	timeout := flags.Duration("timeout", 5*time.Second, "For how long what is not as it should be is asked again.")
-	rights := flags.String("rights", "", "File with the rights that the manager's account is to have: a list of {namespace, rules}.")
+	timeout := flags.Duration("timeout", 5*time.Second, "Time for which failing checks are retried.")
+	rights := flags.String("rights", "", "File with the permissions that the manager's account must have: a list of {namespace, rules}.")
 	installation := check.Installation{Lease: manager.LeaderElectionID}
-	flags.StringVar(&installation.Deployment, "deployment", "xylem-controller-manager", "Deployment of the manager.")
-	flags.StringVar(&installation.ServiceAccount, "service-account", "xylem-controller-manager", "ServiceAccount of the manager.")
-	flags.StringVar(&installation.Policy, "policy", "xylem-reserved-keys", "Policy that reserves Xylem's keys.")
+	flags.StringVar(&installation.Deployment, "deployment", "xylem-controller-manager", "Name of the manager's Deployment.")
+	flags.StringVar(&installation.ServiceAccount, "service-account", "xylem-controller-manager", "Name of the manager's ServiceAccount.")
+	flags.StringVar(&installation.Policy, "policy", "xylem-reserved-keys", "Name of the policy that reserves Xylem's keys.")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	if *rights != "" {
 		content, err := os.ReadFile(*rights) //nolint:gosec // the caller's own choice
 		if err != nil {
-			return fmt.Errorf("read the rights: %w", err)
+			return fmt.Errorf("read the permissions: %w", err)
 		}
 		if err := yaml.UnmarshalStrict(content, &installation.Rights); err != nil {
-			return fmt.Errorf("read the rights in %s: %w", *rights, err)
+			return fmt.Errorf("parse the permissions in %s: %w", *rights, err)
 		}
 	}
 	config, err := ctrl.GetConfig()
@@ -70,7 +70,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	if what == "removable" {
 		ask = func() error { return checker.Removable(ctx) }
 	}
-	if ask() != nil { // each check has reported its error
+	if ask() != nil { // each check has already reported its error
 		return errCheck
 	}
 	return nil

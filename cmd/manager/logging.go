@@ -19,9 +19,9 @@ func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	return bodies + 1
 }
 
-// lazySink keeps values until a line is logged, and encodes them only then. Each reconcile has
-// its own logger with several values, and hardly any logs a line. Encoding them took a
-// twentieth of the manager's CPU time.
+// lazySink keeps values and encodes them only when a line is logged. Each reconcile has its own
+// logger with several values, but few log a line. Encoding the values took a twentieth of the
+// manager's CPU time.
 type lazySink struct {
 	logr.LogSink
 	values []any

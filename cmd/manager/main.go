@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"go.uber.org/zap/zapcore"
-	_ "golang.org/x/crypto/x509roots/fallback" // for an image without root certificates
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without root certificates
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -39,7 +39,7 @@ func main() {
 		os.Exit(1)
 	}
 	if err := manager.Run(ctrl.SetupSignalHandler(), config, options); err != nil {
-		ctrl.Log.Error(err, "the manager ended")
+		ctrl.Log.Error(err, "the manager exited")
 		os.Exit(1)
 	}
 }

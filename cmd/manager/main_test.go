@@ -12,7 +12,7 @@ import (
 
 func TestDiscreet(t *testing.T) {
 	if discreet(nil) != nil {
-		t.Error("a level, though none was asked for")
+		t.Error("got a level, although none was requested")
 	}
 	for asked, want := range map[zapcore.Level]zapcore.Level{zapcore.InfoLevel: zapcore.InfoLevel, zapcore.DebugLevel: zapcore.DebugLevel, -5: -5, -7: -7, -8: -7, -10: -7} {
 		if got := discreet(asked); got != want {
@@ -45,6 +45,6 @@ func TestLazyValues(t *testing.T) {
 		}
 	}
 	if decoder.More() {
-		t.Error("a line that is not to be logged")
+		t.Error("a line that must not be logged")
 	}
 }

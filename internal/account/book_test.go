@@ -30,7 +30,7 @@ func TestSuspicions(t *testing.T) {
 		"found, and it has a root by now":        {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
 		"a volume with a root becomes an orphan": {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
 		"gone before it all":                     {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another one is gone":                    {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"another one is deleted":                 {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
 		"of another member":                      {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
 		"found while away":                       {func(b *Book) { b.Found(member, found) }, false},
 	} {
@@ -94,15 +94,15 @@ func TestFoundSource(t *testing.T) {
 		{"it is found again", func() { book.Found("cluster38", found) }, nil},
 		{"unknown again", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
 		{"it is known again", func() { book.Found("cluster38", found) }, nil},
-		{"it is gone", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
+		{"it is deleted", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
 		{"another has one", func() { book.Found("cluster39", found) }, []string{"cluster39"}},
-		{"and is forgotten", func() { book.Forget("cluster39") }, []string{"cluster39"}},
-		{"one that had none is forgotten", func() { book.Forget("cluster38") }, nil},
+		{"and is no longer reported", func() { book.Forget("cluster39") }, []string{"cluster39"}},
+		{"a member without orphans is dropped", func() { book.Forget("cluster38") }, nil},
 	} {
 		woken = nil
 		step.does()
 		if diff := cmp.Diff(step.want, woken); diff != "" {
-			t.Errorf("%s: woken (-want +got):\n%s", step.name, diff)
+			t.Errorf("%s: enqueued (-want +got):\n%s", step.name, diff)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Mirrors knows the host PVs that were created for claims and may still bind them. A lagging
-// cache does not show them, and no other object of the host names them before the claim is
-// bound. With Mirrors, Xylem mirrors at most one leaf volume for a claim, however many leaf
-// claims there are, in whichever member (I3).
+// Mirrors records the host PVs that were created for claims and may still bind them. A lagging
+// cache does not show them, and no other object of the host names them before the claim is bound.
+// With Mirrors, Xylem mirrors at most one leaf volume for a claim, however many leaf claims there
+// are, in any member (I3).
 //
 // It costs no write and usually no read, because this process knows the PVs that it creates.
 // One live list finds those of earlier processes.
@@ -98,7 +98,7 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo returns the volume to which the claim is bound now. Its mirror was forgotten for that
+// boundTo returns the volume to which the claim is bound now. Its mirror was dropped for that
 // reason, after the caller had read the cache.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))

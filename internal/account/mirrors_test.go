@@ -62,7 +62,7 @@ func hostVolume(name string, claim types.UID, phase corev1.PersistentVolumePhase
 	return pv
 }
 
-// One live list finds what an earlier process created, whatever the cache shows.
+// One live list finds what an earlier process created, regardless of the cache.
 func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	bound := root.DeepCopy()
 	bound.Spec.VolumeName = "pv-1"

@@ -51,7 +51,7 @@ func TestPassages(t *testing.T) {
 		"shown again":                       {[]func(passages){begin, after(time.Second), leaf, leaf, after(time.Second), leaf, host, host, leaf}, observed{1, 1}, observed{1, 1}},
 		"the host's event comes first":      {[]func(passages){begin, after(time.Second), host, after(time.Second), leaf, host}, observed{1, 2}, observed{1, 0}},
 		"withdrawn":                         {[]func(passages){begin, withdraw, leaf, host}, observed{}, observed{}},
-		"withdrawn, and placed anew":        {[]func(passages){begin, after(time.Hour), withdraw, begin, after(time.Second), leaf, host}, observed{1, 1}, observed{1, 0}},
+		"withdrawn, and placed again":       {[]func(passages){begin, after(time.Hour), withdraw, begin, after(time.Second), leaf, host}, observed{1, 1}, observed{1, 0}},
 		"a disk that is provisioned again":  {[]func(passages){begin, leaf, host, begin, after(time.Second), leaf, host}, observed{2, 1}, observed{2, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	again, err := WithWithdrawn(record, "uid-7", root, now.Add(time.Hour))
 	if err != nil || again != record {
-		t.Errorf("one that is there is written again: %v", err)
+		t.Errorf("an existing one is written again: %v", err)
 	}
 	full, err := WithWithdrawn(record, "newest", root, now.Add(time.Hour))
 	if err != nil {

@@ -52,7 +52,7 @@ type Gate struct {
 	underWay map[string]map[types.UID]time.Time
 }
 
-// lane is the queue of a member. It lives as long as its link.
+// lane is the queue of a member. It exists as long as its link.
 type lane struct {
 	registration string
 	queue        queue
@@ -179,7 +179,7 @@ func (g *Gate) close(member string, l *lane) {
 	}
 }
 
-// Turn is the gate's answer for a claim.
+// Turn is the gate's decision for a claim.
 type Turn struct {
 	// Come reports whether the claim may be placed now. Otherwise, it is enqueued when it may.
 	Come bool

@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// link returns a member's queue, which lives until the context ends.
+// link returns a member's queue, which exists until the context ends.
 func link(ctx context.Context, t *testing.T, g *Gate, member string) queue {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -234,7 +234,7 @@ func TestBursts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seconds, underWay := burst(t, tc.claims, tc.members, tc.perSecond, tc.delay)
 			if seconds > tc.seconds || underWay > tc.underWay {
-				t.Errorf("all are bound after %d seconds, with at most %d on their way; want %d and %d", seconds, underWay, tc.seconds, tc.underWay)
+				t.Errorf("all are bound after %d seconds, with at most %d in progress; want %d and %d", seconds, underWay, tc.seconds, tc.underWay)
 			}
 		})
 	}
@@ -398,10 +398,10 @@ func TestLongWaitsAreReported(t *testing.T) {
 			i := name[len("team/"):]
 			turn := r.Enter(here, claim("team", i))
 			if turn.Come || !turn.Report || turn.Volumes != limit+1 || turn.Claims != n {
-				t.Errorf("%s is told %+v", name, turn)
+				t.Errorf("%s gets %+v", name, turn)
 			}
 			if r.Enter(here, claim("team", i)).Report {
-				t.Errorf("%s is told twice", name)
+				t.Errorf("%s is notified twice", name)
 			}
 		}
 		if len(reported) == reportsAtOnce && reported["team/0"] {

@@ -15,8 +15,8 @@ import (
 // namedAtMost is the maximum number of names in a message.
 const namedAtMost = 10
 
-// refused is printed when the hook fails. Helm does not say what then happens to the release.
-const refused = `Nothing was removed. Do what the lines above say, then run helm uninstall again. To keep Xylem instead:
+// refused is printed when the hook fails. Helm does not report the resulting state of the release.
+const refused = `Nothing was removed. Follow the messages above, then run helm uninstall again. To keep Xylem instead:
 helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
 

@@ -487,7 +487,7 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		}
 		r.eventClusterGone(cr, after)
 	}
-	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay in the member", text.Count(len(volumes), "volume")))
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stays in the member", text.Count(len(volumes), "volume")))
 }
 
 // releaseSnapshots records on the contents of the member's snapshots that their cluster was

@@ -15,9 +15,9 @@ import (
 // optionalLook is the pause between two attempts to read what a member does not serve.
 const optionalLook = 30 * time.Second
 
-// optional are kinds that a member may not serve, or not let Xylem read. It is linked all the
-// same, and their controllers report it. If a member stops serving them, the link ends, and the
-// next one begins without them.
+// optional are kinds that a member may not serve, or not let Xylem read. The link to such a member
+// still works, and their controllers report it. If a member stops serving them, the link ends, and
+// the next one begins without them.
 type optional struct {
 	what string
 	to   *member.Optional

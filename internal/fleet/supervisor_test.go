@@ -79,7 +79,7 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 func TestRemoveBeforeStart(t *testing.T) {
 	f := New(Config{})
 	if !f.Remove("cluster38") {
-		t.Error("a member that was never there is not gone")
+		t.Error("a member that was never connected is reported as disconnected")
 	}
 	f.Ensure(registration())
 	if _, known := f.State("cluster38"); !known {
@@ -123,7 +123,7 @@ func TestEnsureAfterTheEnd(t *testing.T) {
 	}
 	close(ends.done)
 	if f.Ensure(registration()); f.supervisors[name] == ends {
-		t.Error("a supervisor that has ended is taken for one that runs")
+		t.Error("a supervisor that has ended counts as running")
 	}
 }
 

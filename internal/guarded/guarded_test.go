@@ -365,8 +365,8 @@ func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.Del
 	return nil
 }
 
-// A delete in the host concerns the object as it was read. An admin who has taken it over since
-// keeps it (I4).
+// A delete in the host concerns the object as it was read. If an admin has changed it since, it is
+// kept (I4).
 func TestHostDeletesCarryThePreconditions(t *testing.T) {
 	written := func(obj client.Object) client.Object {
 		obj.SetUID("uid")
@@ -464,9 +464,9 @@ func TestWritesAreGuarded(t *testing.T) {
 	type write func(context.Context, *Leaf, *Root) error
 	for name, tc := range map[string]struct {
 		write write
-		// foreign: rejected as not Xylem's, whatever the guard returns.
+		// foreign: rejected as not Xylem's, regardless of the guard.
 		foreign bool
-		// unproven: rejected for lack of evidence, whatever the guard returns.
+		// unproven: rejected for lack of evidence, regardless of the guard.
 		unproven bool
 		// destroys: rejected while destruction is suspended.
 		destroys bool

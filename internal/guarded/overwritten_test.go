@@ -53,7 +53,7 @@ func (s statusOf) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...
 	s.of.sent++
 	applied, ok := obj.(metav1.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", obj)
+		return fmt.Errorf("%T is not an object", obj)
 	}
 	if s.of.err == nil {
 		applied.SetResourceVersion(strconv.Itoa(s.of.version))

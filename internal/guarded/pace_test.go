@@ -18,7 +18,7 @@ func TestStatusesArePaced(t *testing.T) {
 		least, most  time.Duration
 	}{
 		"a thousand Pods that start": {6 << 10, 5000, 0, 0},
-		"large ones without end":     {64 << 10, 2048, 128 * time.Second, 130 * time.Second},
+		"large ones continuously":    {64 << 10, 2048, 128 * time.Second, 130 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

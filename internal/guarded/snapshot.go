@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// DeleteSnapshot deletes a stamped VolumeSnapshot, as it was seen, if the evidence covers it and
+// DeleteSnapshot deletes a stamped VolumeSnapshot if it is unchanged, the evidence covers it, and
 // destruction is allowed.
 func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, evidence proof.Evidence) error {
 	if err := l.covered(ctx, evidence, proof.DeleteSnapshot, leaf); err != nil {

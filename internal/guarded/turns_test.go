@@ -78,7 +78,7 @@ func TestTurns(t *testing.T) {
 				var made atomic.Int32
 				start(t.Context(), atOnce+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
 				if sent := host.sent.Load(); sent != atOnce {
-					t.Errorf("%d writes are under way, want %d", sent, atOnce)
+					t.Errorf("%d writes are in progress, want %d", sent, atOnce)
 				}
 				host.end <- struct{}{}
 				synctest.Wait()
@@ -152,7 +152,7 @@ func TestTurnsEnd(t *testing.T) {
 		host.end = make(chan struct{})
 		start(t.Context(), 2*atOnce, create)
 		if sent := host.sent.Load(); sent != 3*atOnce {
-			t.Errorf("%d are under way, want %d", sent-2*atOnce, atOnce)
+			t.Errorf("%d are in progress, want %d", sent-2*atOnce, atOnce)
 		}
 		close(host.end)
 	})

@@ -130,7 +130,7 @@ func TestHostileVersion(t *testing.T) {
 	}
 }
 
-// A response without end takes no more memory than a large response (I8).
+// An endless response takes no more memory than a large response (I8).
 func TestAnswersAreBounded(t *testing.T) {
 	for name, header := range map[string]bool{"the body": false, "the header": true} {
 		t.Run(name, func(t *testing.T) {

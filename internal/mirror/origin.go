@@ -11,7 +11,7 @@ import (
 )
 
 // Origin identifies the root object for which a leaf object was created. Every leaf object has it
-// as a stamp. An object without this host's complete stamp is foreign, whatever its name.
+// as a stamp. An object without this host's complete stamp is foreign, regardless of its name.
 type Origin struct {
 	// HostID is the cluster ID of the host.
 	HostID string

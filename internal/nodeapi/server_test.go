@@ -414,7 +414,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// A caller without the right gets no data and cannot tell whether the Pod exists.
+// A caller without permission gets no data and cannot determine whether the Pod exists.
 func TestRefused(t *testing.T) {
 	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member received a request") })
 	for name, tc := range map[string]struct {

@@ -71,7 +71,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// A reserved namespace is refused whatever its labels, and whether or not it exists (I8).
+// A reserved namespace is rejected regardless of its labels and its existence (I8).
 func TestReservedNamespace(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"kube-system": true, "kube-public": true, "kube-node-lease": true, "kube-anything": true, "xylem-system": true,

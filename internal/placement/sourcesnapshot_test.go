@@ -70,7 +70,7 @@ func TestLocateSnapshot(t *testing.T) {
 		"its driver reports no size":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
 		"its volume mode is unknown":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
 		"the host serves no snapshots":       {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
-		"not there":                          {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `snapshot "golden", which it is to be created from: that snapshot does not exist`},
+		"not there":                          {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
 		"deleted since":                      {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
 		"re-created since it was recorded":   {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
 		"being deleted":                      {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},

@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// askTimeout bounds the reads of all other members together. One that does not answer by then is
-// away for the claim, which is asked for again.
+// askTimeout is the timeout for the reads of all other members. A member that does not respond in
+// time counts as away, and the check is repeated.
 const askTimeout = 5 * time.Second
 
 // Other is another registered member, in which a root may have been placed.

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Only a member that answers, and was not restored, has no leaf claim of a root.
+// Only a member that responds, and was not restored, is proven to have no leaf claim of a root.
 func TestCounterparts(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
 	leafOfRoot := func(change func(*corev1.PersistentVolumeClaim)) *cluster {
@@ -28,15 +28,15 @@ func TestCounterparts(t *testing.T) {
 		restored error
 		want     Counterparts
 	}{
-		"it has none":                 {live: clusterOf()},
-		"it has it":                   {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
-		"it has it, and was restored": {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
-		"it has a claim of its own with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
+		"it has none":                         {live: clusterOf()},
+		"it has it":                           {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
+		"it has it, and was restored":         {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
+		"it has its own claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
 		"it has the one of an earlier claim of the name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) {
 			mirror.OriginFor("host-id", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "older"}}).Stamp(c)
 		})},
 		"it lacks it, and may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
-		"it does not answer":                      {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"it does not respond":                     {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
 		"it has no Link":                          {want: Counterparts{Unasked: []string{"cluster39"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestCounterparts(t *testing.T) {
 	}
 }
 
-// The end of the context is no answer of a member.
+// The end of the context is not a response of a member.
 func TestCounterpartsEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

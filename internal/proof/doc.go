@@ -36,10 +36,10 @@
 // Some proofs are not part of an evidence: LeafGone and SnapshotLeafGone (before a host PV or a
 // host content is released: its leaves, the fence's Lease), SnapshotPlacedHere (before a leaf
 // VolumeSnapshot is created), PlacedHere, Promised and SourceHere (before a leaf claim is created),
-// LeafClaimGone (before a placement is removed), Counterparts (before a claim is placed that a restored
-// host may have forgotten to be placed: reads the other members), Unprovisioned (before recovery reassigns a
-// claim) and Unbound (before a Pod of a promise is failed). A test fails if a controller of
-// volumes reads live without this package (internal/livereads_test.go lists the
+// LeafClaimGone (before a placement is removed), Counterparts (before a claim is placed that a
+// restored host may lack the placement of: reads the other members), Unprovisioned (before recovery
+// reassigns a claim) and Unbound (before a Pod of a promise is failed). A test fails if a
+// controller of volumes reads live without this package (internal/livereads_test.go lists the
 // exceptions).
 //
 // # Evidence

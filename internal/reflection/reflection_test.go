@@ -230,7 +230,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
 		}, []string{"c"}},
 		{"another cluster is recorded", func() { cr.Status.ClusterID = "later" }, nil},
-		{"the member is forgotten", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
+		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, offers()); diff != "" {
@@ -345,7 +345,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"another's", "offered"}, v.Names("m2", host)); diff != "" {
-		t.Errorf("for a forgotten member (-want +got):\n%s", diff)
+		t.Errorf("for a removed member (-want +got):\n%s", diff)
 	}
 }
 

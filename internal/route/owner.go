@@ -42,7 +42,7 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
-	byEnd // for subscriptions only: deletions, whichever member the object names
+	byEnd // for subscriptions only: deletions, regardless of the member that the object names
 )
 
 // String returns the key for the index by owner.
@@ -61,7 +61,7 @@ func (k key) String() string {
 func ownerNames(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object", item)
+		return nil, fmt.Errorf("%T is not an object", item)
 	}
 	keys := ownersOf(obj)
 	names := make([]string, 0, len(keys))

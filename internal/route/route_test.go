@@ -325,7 +325,7 @@ func TestEach(t *testing.T) {
 	for namespace, want := range map[string][]string{
 		metav1.NamespaceAll: {"early", "of another namespace", "there"},
 		"shop":              {"early", "there"},
-		"nobody's":          nil,
+		"unowned":           nil,
 	} {
 		var got []string
 		if err := r.Each(one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
@@ -427,11 +427,11 @@ func TestSetupPassesOnEveryKindOfEvent(t *testing.T) {
 	again := pod("listed again", one.NodeName, "")
 	again.ResourceVersion = "7"
 	host.handlers[0].OnUpdate(again, again.DeepCopy())
-	resynced := pod("looked at after hours", one.NodeName, "")
+	resynced := pod("reconciled after hours", one.NodeName, "")
 	resynced.ResourceVersion = "7"
 	host.handlers[0].OnUpdate(resynced, resynced)
 	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
-	if diff := cmp.Diff([]string{"added", "there at the start", "left", "looked at after hours", "looked at after hours", "deleted"}, s.take()); diff != "" {
+	if diff := cmp.Diff([]string{"added", "there at the start", "left", "reconciled after hours", "reconciled after hours", "deleted"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }

@@ -116,7 +116,7 @@ func (s *Observed) ReportFailure() *mirror.Refusal {
 	return problem
 }
 
-// Apart reports whether a Pod that is to be bound here has another claim that must not be created
+// Apart reports whether a Pod that will be bound here has another claim that must not be created
 // here. This claim follows once the member with that claim's source is selected.
 func (s *Observed) Apart() bool {
 	apart := false
@@ -172,8 +172,8 @@ func (s *Observed) Confirmed() bool {
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
-// MayBeForgotten reports whether a restored host may have forgotten that the root is placed in
-// another member: it is older than the restore, is placed nowhere, and has no leaf claim here.
+// MayBeForgotten reports whether a restored host may lack the record that the root is placed in
+// another member: the root is older than the restore, is not placed, and has no leaf claim here.
 func (s *Observed) MayBeForgotten() bool {
 	return s.Alone() && s.Claim == nil && s.PlacedIn() == "" && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
 		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestored)
@@ -217,8 +217,8 @@ func (s *Observed) there() placement.Member {
 	return m
 }
 
-// Answer reports whether the leaf claim may be created in the member: with the root's class or,
-// if the root is bound to a volume, for that volume, whatever its class.
+// Answer reports whether the leaf claim may be created in the member: with the root's class or, if
+// the root is bound to a volume, for that volume, regardless of its class.
 func (s *Observed) Answer() placement.Answer {
 	q := placement.Request{Namespace: placement.Namespace{Name: s.Root.Namespace}}
 	if s.Placement != nil {
@@ -336,9 +336,9 @@ func (s *Observed) ReportRivals() *mirror.Refusal {
 		s.asked().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
 }
 
-// ReportUnknown reports that Xylem cannot tell which of two volumes is the claim's.
+// ReportUnknown reports that Xylem cannot determine which of two volumes is the claim's.
 func (s *Observed) ReportUnknown() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot tell which one holds the claim's data. "+
+	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. "+
 		"Check PersistentVolume %q in the host, and keep both until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 
@@ -346,7 +346,7 @@ func (s *Observed) ReportUnknown() *mirror.Refusal {
 // which it is bound.
 func (s *Observed) ReportSecond() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
-		"Xylem keeps its data. If nobody needs them, delete claim \"%s/%s\" in that member",
+		"Xylem keeps its data. If nobody needs it, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
@@ -382,13 +382,13 @@ func (s *Observed) ReportMaybeElsewhere() *mirror.Refusal {
 // it.
 func (s *Observed) ReportTaken() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
-		"Xylem keeps the data, and uses them only for a Pod of the claim that is scheduled to that member. If nobody needs them, delete claim \"%s/%s\" in that member",
+		"Xylem keeps the data, and uses it only for a Pod of the claim that is scheduled to that member. If nobody needs it, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
 }
 
 // ReportVanished reports that the leaf claim waits for a volume that the member no longer has.
 func (s *Observed) ReportVanished() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which is gone there, perhaps because the host was restored from before it went. "+
+	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which no longer exists there, perhaps because the host was restored to a state before its deletion. "+
 		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 

@@ -155,8 +155,8 @@ func (s *Observed) HostRoot() types.UID {
 	return s.Host.Spec.ClaimRef.UID
 }
 
-// Own reports whether the root is, or is about to be, bound to exactly this volume, whatever its
-// recorded place.
+// Own reports whether the root is, or is about to be, bound to exactly this volume, regardless of
+// its recorded place.
 func (s *Observed) Own() bool {
 	switch {
 	case s.Host == nil:

@@ -125,7 +125,7 @@ func (s *Observed) ReportTerminating() *mirror.Refusal {
 
 // ReportMismatch reports that the leaf claim names another volume.
 func (s *Observed) ReportMismatch() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
+	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
@@ -145,7 +145,7 @@ func (s *Observed) ReportInUse() *mirror.Refusal {
 
 // ReportTwins reports which two host PVs represent the volume.
 func (s *Observed) ReportTwins() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is gone. "+
+	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
 		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
@@ -162,8 +162,8 @@ func (s *Observed) ReportClaimLost() *mirror.Refusal {
 
 // ReportAttributesFixed reports that a VolumeAttributesClass cannot be removed.
 func (s *Observed) ReportAttributesFixed() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonModifyUnsupported, "the claim names no VolumeAttributesClass, and its volume in member %q has %q, which Kubernetes does not let anybody take off. "+
-		"Set volumeAttributesClassName to the class that the volume is to have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
+	return refuse(v1alpha1.ReasonModifyUnsupported, "the claim has no VolumeAttributesClass, but its volume in member %q has %q. Kubernetes does not allow its removal. "+
+		"Set volumeAttributesClassName to the class that the volume should have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
 }
 
 // ReportUnsupported reports how an unsupported reclaim policy is treated.
@@ -176,7 +176,7 @@ func (s *Observed) ReportUnsupported() *mirror.Refusal {
 func (s *Observed) ReportKept() *mirror.Refusal {
 	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
 		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
-			"The disk goes with the claim: delete the claim if nobody needs the data", s.Member.Registration)
+			"The disk is destroyed with the claim: delete the claim if nobody needs the data", s.Member.Registration)
 	}
 	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
 }

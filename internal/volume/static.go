@@ -201,7 +201,7 @@ func (s *Observed) KeptUnused() bool {
 	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
 }
 
-// ReportKeptUnused says why.
+// ReportKeptUnused reports why.
 func (s *Observed) ReportKeptUnused() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
 		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)

@@ -172,7 +172,7 @@ func TestMalformed(t *testing.T) {
 		"an unknown kind":           wrap("Surprise", nil),
 		"a length past its end":     append(bytes.Clone(magic), 0x12, 0x7f),
 		"an incomplete field":       wrap("Pod", []byte{0x0a, 0x7f}),
-		"a group without end":       wrap("Pod", []byte{0x0b}),
+		"an unterminated group":     wrap("Pod", []byte{0x0b}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Sizes are the volume sizes that the drivers of one member rejected for lack of space, by the
-// member's classes. It lives in memory, as long as a Link. After a restart, the next failing
+// member's classes. It exists in memory, as long as a Link. After a restart, the next failing
 // volume records its size again. The zero value is ready for use.
 type Sizes struct {
 	mu     sync.Mutex
@@ -26,8 +26,8 @@ type failure struct {
 	until time.Time
 }
 
-// Note records that a driver lacks capacity for a volume of the given size and class of the
-// member. The record counts until the given time. Afterwards, only another attempt can tell.
+// Note records that a driver lacks capacity for a volume of the given size and class of the member.
+// The record counts until the given time. Afterwards, only another attempt can show it.
 func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

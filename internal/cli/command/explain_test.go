@@ -34,7 +34,7 @@ func TestExplainOfForbidden(t *testing.T) {
 			got := command.Explain("the member", &rest.Config{Host: "https://there"}, c.err).Error()
 			for _, words := range []string{right, wait, refuses} {
 				if strings.Contains(got, words) != (words == c.want) {
-					t.Errorf("%q, want it to say %q alone", got, c.want)
+					t.Errorf("%q, want it to contain only %q", got, c.want)
 				}
 			}
 		})

@@ -28,7 +28,7 @@ const (
 // colours are the sequences that pass to a stream with colors.
 var colours = [][]byte{[]byte(green), []byte(red), []byte(yellow), []byte(bold), []byte(faint), []byte(uncolored), []byte(warning)}
 
-// Good is for states that are as they should be.
+// Good is for good states.
 func (p Paint) Good(s string) string { return p.in(green, s) }
 
 // Bad is for errors.

@@ -193,7 +193,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
-		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean a member whose registration is gone, give --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
+		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
 		return nil, fmt.Errorf(access.OtherCluster+". Give the kubeconfig of that member", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
@@ -212,9 +212,9 @@ func (r *run) confirm(pods int) error {
 		return nil
 	}
 	if !r.env.Interactive() {
-		return errors.New("nothing was changed: this is no terminal to ask in. Give --yes to go on")
+		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
 	}
-	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%s will be evicted): ", text.Count(pods, "Pod"))
+	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to continue (%s will be evicted):  ", text.Count(pods, "Pod"))
 	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != r.name {
 		return errors.New("nothing was changed: the input was not the registration's name")
@@ -316,7 +316,7 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
-			fmt.Fprintf(r.env.Out, "Registration %q is gone already; this command would delete what register created for it\n", r.name)
+			fmt.Fprintf(r.env.Out, "Registration %q no longer exists. This command would delete the objects that register created for it\n", r.name)
 			return r.unchanged()
 		}
 		if err := r.confirm(0); err != nil {

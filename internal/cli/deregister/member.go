@@ -64,8 +64,8 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 	return t, nil
 }
 
-// forgettable reports that the member has no volume or claim of the host, and that neither
-// Lease records one that was released or that a provisioner may have created too late.
+// forgettable reports whether the member has no volume or claim of the host, and neither Lease
+// records one that was released or that a provisioner may have created too late.
 func (t *there) forgettable() bool {
 	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
 }

@@ -22,8 +22,8 @@ func TestForgettable(t *testing.T) {
 		"a volume":                       {there: there{volumes: 1}},
 		"a claim":                        {there: there{claims: 1}},
 		"a withdrawn claim, in the host": {there: there{record: with(v1alpha1.AnnotationWithdrawn)}},
-		"a withdrawn claim, which the host forgot (I1)": {there: there{fence: with(v1alpha1.AnnotationWithdrawn)}},
-		"a released volume":                             {there: there{record: with(v1alpha1.AnnotationLetGo)}},
+		"a withdrawn claim without a record in the host (I1)": {there: there{fence: with(v1alpha1.AnnotationWithdrawn)}},
+		"a released volume": {there: there{record: with(v1alpha1.AnnotationLetGo)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.there.forgettable(); got != tc.want {

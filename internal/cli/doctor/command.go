@@ -63,7 +63,7 @@ toDo), missing and counts. Fields may be added, and keep their names and meaning
 		},
 	}
 	o.output.AddFlags(c)
-	c.Flags().BoolVar(&o.problems, "problems", false, "Show only what is not as it should be.")
+	c.Flags().BoolVar(&o.problems, "problems", false, "Show only problems.")
 	AddWayFlags(c, &o.way)
 	return c
 }

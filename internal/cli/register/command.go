@@ -76,7 +76,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Long: "Creates Xylem's namespace, a ServiceAccount for this host, its rights and admission policies in the member, and\n" +
 			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then it waits until the manager has\n" +
 			"connected, and reports what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
-			"Run it again to repair what is there and to rotate the token. It undoes what it did if a step fails. To rotate\n" +
+			"Run it again to repair the objects and to rotate the token. It undoes what it did if a step fails. To rotate\n" +
 			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
 			"and again. To end all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +

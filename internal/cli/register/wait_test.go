@@ -41,7 +41,7 @@ func TestPermanentReasons(t *testing.T) {
 			_, err := w.look(cr)
 			if c.lasts > 0 {
 				if err != nil {
-					t.Fatalf("believed at once: %v", err)
+					t.Fatalf("accepted immediately: %v", err)
 				}
 				clock.Step(c.lasts)
 				_, err = w.look(cr)

@@ -38,7 +38,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Show all members at a glance: versions, volumes, orphans, tokens, and what waits",
 		Long: `Show every member with its state, its Kubernetes version and virtual node, how many volumes it has (bound,
 pending, being deleted, orphaned), and when the manager's token for it expires; then the conditions that an admin
-has to look at, the Pods that wait, and how many volumes were provisioned lately.
+must check, the Pods that wait, and how many volumes were provisioned recently.
 
 Only the host is read. The right to list ClusterRegistrations is needed; what else cannot be read is named.
 

@@ -87,7 +87,7 @@ func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string)
 		return nil, err
 	}
 	if asked.kind != gather.KindClaim && asked.kind != gather.KindPod {
-		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Ask about one of its Pods, which `kubectl xylem tree %s --problems` lists", asked.kind, asked.name, strings.Join(args, " "))
+		return nil, fmt.Errorf("%s %q has no separate diagnosis. Run the command for one of its Pods, which `kubectl xylem tree %s --problems` lists", asked.kind, asked.name, strings.Join(args, " "))
 	}
 	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
 }

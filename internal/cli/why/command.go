@@ -39,7 +39,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Say why a Pod does not run, or a claim is not bound, and what to do",
 		Long: `Say in one sentence why a Pod does not run or a claim is not bound, and in another what to do. The objects,
 conditions and events of both clusters that show it follow. If there are several causes, the first one is the
-one that has to be solved first; the others follow it. For a claim, the times that its steps took come last, as far as
+one to solve first; the others follow it. For a claim, the times that its steps took come last, as far as
 they are known; --live also reads the steps in the member.
 
 The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if that could not

@@ -25,9 +25,9 @@ import (
 const (
 	// Name of the controller.
 	Name = "claim_trace"
-	// workers is one: nobody waits for a trace.
+	// workers is one, because nothing waits for a trace.
 	workers = 1
-	// remembered is the maximum number of exported claims that are remembered. One that is forgotten
+	// remembered is the maximum number of exported claims that are remembered. A claim beyond that
 	// may be exported again, in the same trace with the same spans.
 	remembered = 16384
 )

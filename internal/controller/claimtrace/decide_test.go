@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 			o.pods[0].Status.ContainerStatuses[0].RestartCount = 1
 		}, true, 0},
 		"its first Pod does not start":                    {func(o *observed) { o.pods, o.now = []*corev1.Pod{pod(1, waiting)}, at(10).Add(patience) }, true, 0},
-		"the claim is gone":                               {func(o *observed) { o.claim = nil }, false, 0},
+		"the claim was deleted":                           {func(o *observed) { o.claim = nil }, false, 0},
 		"the claim is not bound":                          {func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }, false, 0},
 		"the volume is not bound":                         {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
 		"a promise without its disk":                      {func(o *observed) { o.leafVolume = nil }, false, 0},

@@ -68,7 +68,7 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 	return condition
 }
 
-// first describes the first items of a list; others stand for the rest.
+// first describes the first items of a list, and the number of the others.
 func first[T any](list []T, others string, describe func(T) string) string {
 	texts := make([]string, 0, named+1)
 	for _, o := range list[:min(len(list), named)] {

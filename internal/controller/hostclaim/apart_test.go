@@ -46,13 +46,13 @@ func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
 				taken++
 				for _, m := range members {
 					if m.NodeName == node && (m.Connected || m.ClusterID == placed) {
-						t.Errorf("the selection of member %s is taken off: %+v, placed in %q", m.Registration, m, placed)
+						t.Errorf("the selection of member %s is removed: %+v, placed in %q", m.Registration, m, placed)
 					}
 				}
 			}
 		}
 	}
 	if taken == 0 {
-		t.Error("no selection is ever taken off")
+		t.Error("no selection is ever removed")
 	}
 }

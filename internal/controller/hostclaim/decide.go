@@ -98,7 +98,7 @@ func decide(o observed) decision {
 }
 
 // promised reports why the claim cannot get a promise. Otherwise, the controller promise binds it
-// at once, whether or not members are connected.
+// immediately, even if no member is connected.
 func (o observed) promised() decision {
 	refusal := hostpv.PromiseRefusal(o.claim, o.class)
 	if refusal == nil && o.claim.Spec.VolumeName == "" {

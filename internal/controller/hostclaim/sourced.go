@@ -87,11 +87,11 @@ func (o observed) sourced() decision {
 	}
 	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == at.ClusterID })
 	if i < 0 {
-		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for %s, which it is to be created from: it is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
+		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: it is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}
 	m := o.members[i]
 	if lost(m) {
-		return say(v1alpha1.ReasonMemberAway, "member %q, which has %s that the claim is to be created from, is not connected. Xylem goes on when it is back; `kubectl describe clusterregistration %s` shows the cause",
+		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when it is back; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
 	if answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {

@@ -13,7 +13,7 @@ func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: its data stay there, and this cluster no longer uses it",
+		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: its data is kept there, and this cluster no longer uses it",
 		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }
 

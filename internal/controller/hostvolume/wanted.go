@@ -54,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	return s, err
 }
 
-// claimNamed returns the claim to whose name a host PV refers, whatever its UID.
+// claimNamed returns the claim to whose name a host PV refers, regardless of its UID.
 func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	if pv == nil || pv.Spec.ClaimRef == nil {
 		return nil, nil

@@ -146,7 +146,7 @@ func TestOfClaim(t *testing.T) {
 				got += request.Name
 			}
 			if got != tc.want {
-				t.Errorf("wakes %q, want %q", got, tc.want)
+				t.Errorf("enqueues %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -195,7 +195,7 @@ func TestBudget(t *testing.T) {
 		t.Error("a write beyond the burst is allowed")
 	}
 	if !b.spend("other", now) {
-		t.Error("one root's events use up another's budget")
+		t.Error("the events of one root use up the budget of another")
 	}
 	if !b.spend("root", now.Add(budgetRefill)) {
 		t.Error("the budget is not refilled")

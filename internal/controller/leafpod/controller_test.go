@@ -116,8 +116,8 @@ func TestUnhandledEnd(t *testing.T) {
 	}
 }
 
-// The binding of a root to this member's node enqueues it. Before that, there is no decision
-// on the root, whatever else happens to it or its leaf.
+// The binding of a root to this member's node enqueues it. Before that, there is no decision on the
+// root, regardless of other changes of it or its leaf.
 func TestAwaitsBinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root *corev1.Pod

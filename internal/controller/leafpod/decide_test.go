@@ -118,13 +118,13 @@ func TestUnmetBy(t *testing.T) {
 		want   time.Duration // from now; 0: the member can fulfill it
 		tried  string
 	}{
-		"no condition":                                         {"", at(-time.Hour), 0, ""},
-		"failed in the member":                                 {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
-		"a later Pod has the whole timeout":                    {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
-		"another reason, which says nothing about this member": {"PlacedElsewhere", at(-time.Hour), 0, ""},
-		"the member lacks the class":                           {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
-		"failed before, and the pause lasts":                   {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
-		"the same, an older Pod":                               {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+		"no condition":                                       {"", at(-time.Hour), 0, ""},
+		"failed in the member":                               {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a later Pod has the whole timeout":                  {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"another reason, which does not concern this member": {"PlacedElsewhere", at(-time.Hour), 0, ""},
+		"the member lacks the class":                         {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the pause lasts":                 {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"the same, an older Pod":                             {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 		want     decision
 	}{
 		"deleted, and the leaf succeeded before it was deleted: Jobs count it":          {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
-		"the leaf succeeded and is gone, and the root reports it":                       {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
+		"the leaf succeeded and was deleted, and the root reports it":                   {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
 		"evicted in the member, and its containers succeeded after that: it has failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
 		"it had succeeded before it was deleted in the member":                          {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
 		"deleted by the user, and its containers succeeded":                             {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
@@ -174,7 +174,7 @@ func TestDecide(t *testing.T) {
 		"the leaf vanished: Failed after proof, and never re-created": {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
 		"the leaf vanished after the root succeeded: no write (I5)":   {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
 		"the leaf vanished after the root failed: no write (I5)":      {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
-		"deleted by the user, and the leaf is gone: Failed":           {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user, and the leaf was deleted: Failed":       {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
 		"deleted by the user before it was pushed: Failed":            {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
 		"a DaemonSet's Pod is deleted: Failed":                        {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
 		"deleted by the user after it had failed":                     {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
@@ -185,12 +185,12 @@ func TestDecide(t *testing.T) {
 		"a promise cannot be fulfilled, and the Pod has failed: no write (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
 		"the same, and it is being deleted":                                    {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
-		"not pushed yet: it waits":                                   {seen(noLeaf, notPushed), nothing{}},
-		"withdrawn, then bound: it waits":                            {seen(noLeaf, withdrawn), nothing{}},
-		"bound by hand, and does not fit: Failed, as a kubelet does": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
-		"does not fit, and the node does not exist yet":              {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
-		"a DaemonSet's Pod does not fit: it does not fail":           {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
-		"it runs, and labels have changed: kubelets do not evict it": {seen(shown, doesNotFit), nothing{}},
+		"not pushed yet: it waits":                                      {seen(noLeaf, notPushed), nothing{}},
+		"withdrawn, then bound: it waits":                               {seen(noLeaf, withdrawn), nothing{}},
+		"bound manually, and does not fit: Failed, like a kubelet does": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
+		"does not fit, and the node does not exist yet":                 {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
+		"a DaemonSet's Pod does not fit: it does not fail":              {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
+		"it runs, and labels have changed: kubelets do not evict it":    {seen(shown, doesNotFit), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {

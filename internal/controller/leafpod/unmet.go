@@ -104,18 +104,18 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// alreadyTried reports whether the claim already records that Pods of this age are given up in this
-// member. Then older Pods fail immediately, and so does this one if the manager ended after
-// it wrote the record and before it wrote the Pod's status.
+// alreadyTried reports whether the claim already records that this member failed Pods of this age.
+// Then older Pods fail immediately, and so does this one if the manager ended after it wrote the
+// record and before it wrote the Pod's status.
 func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
 	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
 }
 
-// tried returns the record for the claim when a Pod is given up, or false if the claim
-// already has it. A round ends when no other member is left, and also when the scheduler has
-// chosen this one again. The pause after a round doubles each time, which limits how many
-// Pods an owner creates in vain.
+// tried returns the record for the claim when a Pod fails in this member, or false if the claim
+// already has it. A round ends when no other member is left, and also when the scheduler has chosen
+// this one again. The pause after a round doubles each time, which limits how many Pods an owner
+// creates in vain.
 func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
 	if u.alreadyTried(root, m) {
 		return report.Tried{}, false
@@ -130,7 +130,7 @@ func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.
 	return tried, true
 }
 
-// note records on the claim that the Pod is given up in this member.
+// note records on the claim that this member failed the Pod.
 func (r *reconciler) note(ctx context.Context, o observed) error {
 	tried, news := o.unmet.tried(o.root, r.Member, o.now)
 	if !news {

@@ -148,7 +148,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 func (r *reconciler) inTheWay(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume, exists error) error {
 	var there corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {
-		return fmt.Errorf("read the volume in the way: %w", err)
+		return fmt.Errorf("read the conflicting volume: %w", err)
 	}
 	if s.Represents(&there) {
 		return guarded.Unseen(exists)

@@ -64,7 +64,7 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("not looked at again: %v, %v", result, err)
+		t.Errorf("not checked again: %v, %v", result, err)
 	}
 }
 

@@ -20,7 +20,7 @@ func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mi
 
 func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeRecreated, "Mirror",
-		"re-created volume %q for the one in member %q, with policy Retain: it was gone from the host. Set policy Delete if the data should be deleted with the claim", host.Name, r.Registration)
+		"re-created volume %q for the one in member %q, with policy Retain: it no longer existed in the host. Set policy Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {

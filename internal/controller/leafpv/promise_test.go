@@ -39,8 +39,8 @@ func releasing(s *volume.Observed) {
 	s.Leaf.Spec.PersistentVolumeReclaimPolicy = deletes
 }
 
-// reused: the root is bound to the promise of an earlier claim, and no PV of the host
-// is its; lost: nor is there one of that name.
+// reused: the root is bound to the promise of an earlier claim, and no host PV belongs to it. lost:
+// there is also no host PV with that name.
 func reused(s *volume.Observed) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-earlier", nil }
 func lost(s *volume.Observed)   { s.PromiseLost = true }
 
@@ -112,13 +112,13 @@ func TestNextOfPromise(t *testing.T) {
 		"released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Observed) {
 			s.Host.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}), hold},
-		"the host was restored to a state before the binding": {seen(promised, stamped, unbound), fulfil},
-		"the same, before the promise existed":                {seen(promised, stamped, unbound, noPromise), none},
-		"the same, and the class is in mirror mode now":       {seen(promised, stamped, unbound, noPromise, func(s *volume.Observed) { s.Class.Parameters = nil }), createHost},
-		"released, the leaf claim was deleted":                {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
-		"released, and its finalizer went with its cluster":   {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
-		"the same, and its claim is being deleted":            {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
-		"a mark on one that goes with its claim is not":       {seen(promised, stamped, kept, releasing), stamp},
+		"the host was restored to a state before the binding":           {seen(promised, stamped, unbound), fulfil},
+		"the same, before the promise existed":                          {seen(promised, stamped, unbound, noPromise), none},
+		"the same, and the class is in mirror mode now":                 {seen(promised, stamped, unbound, noPromise, func(s *volume.Observed) { s.Class.Parameters = nil }), createHost},
+		"released, the leaf claim was deleted":                          {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
+		"released, and its finalizer went with its cluster":             {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
+		"the same, and its claim is being deleted":                      {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
+		"a mark on a promise that is deleted with its claim is ignored": {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := lifecycle.Next(observedOf(t, tc.there))

@@ -48,9 +48,9 @@
 // for one of the others, bound now or not. Host schedulers before 1.35 do not nominate:
 // do not mix there.
 //
-// While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats what the
-// claim's Placed condition says, after the claim's name. When it is over, reason
-// VolumeAwaited replaces it.
+// While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats what the claim's
+// Placed condition reports, after the claim's name. When it is over, reason VolumeAwaited replaces
+// it.
 //
 // # Bound hides nothing
 //
@@ -72,7 +72,7 @@
 //     has none: annotation xylem.io/releasing. A new leader starts the grace again, so
 //     another one's clock can only delay.
 //   - A third list after that has none: the leaf PV is set to Delete. The release cannot be undone
-//     from here, whatever caches show: both annotations are removed only after a live read of the
+//     from here, regardless of caches: both annotations are removed only after a live read of the
 //     leaf PV, and the leaf claim is deleted only after one of the PV.
 //
 // root_pod reads the PV live before it creates a leaf Pod of such a claim, and waits while

@@ -37,7 +37,7 @@ func TestPause(t *testing.T) {
 		"a lost claim is bound again":                 {claim(corev1.ClaimLost, bound), has, 0},
 		"a claim's disk cannot be provisioned":        {has, failed, 0},
 		"a claim's disk can be provisioned after all": {failed, claim(corev1.ClaimBound, placed), 0},
-		"a claim that says there is a disk, found":    {nil, claim(corev1.ClaimBound, bound, kept), 0},
+		"an existing claim that reports a disk":       {nil, claim(corev1.ClaimBound, bound, kept), 0},
 		"a claim is deleted":                          {has, nil, 0},
 		"a promise is created":                        {nil, volume(bound), underWay},
 		"a promise is placed":                         {volume(bound), volume(placed), underWay},
@@ -47,7 +47,7 @@ func TestPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := pause(tc.before, tc.after); got != tc.want {
-				t.Errorf("looked at after %s, want %s", got, tc.want)
+				t.Errorf("checked after %s, want %s", got, tc.want)
 			}
 		})
 	}

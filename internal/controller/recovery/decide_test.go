@@ -39,7 +39,7 @@ func seen(change ...func(*observed)) observed {
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
 				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonProvisioningFailed,
-				Message: "member first cannot make the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
+				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
 			}}},
 		},
 		class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
@@ -277,9 +277,9 @@ func TestDecide(t *testing.T) {
 		"another provisioner's class":                               {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
 		"being deleted":                                             {seen(func(o *observed) { o.claim.root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
 		"no Pod waits for it":                                       {seen(noPod), "again in 1m0s"},
-		"bound at last: what was noted is taken off":                {seen(bound, tried(paused(0))), "settle"},
+		"finally bound: the record is removed":                      {seen(bound, tried(paused(0))), "settle"},
 		"bound to a promise: leaf_pod uses the attempted members":   {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
-		"bound to a promise that is kept: it is taken off":          {seen(promised(corev1.ConditionTrue), tried(paused(0))), "settle"},
+		"bound to a fulfilled promise: the record is removed":       {seen(promised(corev1.ConditionTrue), tried(paused(0))), "settle"},
 		"bound, steered":                                            {seen(bound, annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)), "settle"},
 		"bound, nothing noted (I5)":                                 {seen(bound), "nothing"},
 		"bound in another member: that one's to tidy up (I5)":       {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
@@ -288,7 +288,7 @@ func TestDecide(t *testing.T) {
 		"steered here, the scheduler does not follow: the next":     {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
 		"steered here, the first is not proven empty yet":           {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"reassigned here, its Pod was deleted":                      {seen(steered(timeout+cut), noPod), "again in 1m0s"},
-		"steered here, by a scheduler that does not say where it is about to bind": {
+		"reassigned to this member, by a scheduler that does not nominate nodes": {
 			seen(steered(timeout+cut), func(o *observed) { o.nominated = false }), "again in 1m0s"},
 		"steered here, a class in a hurry: the scheduler backs off, and has time for that": {
 			seen(steered(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
@@ -352,8 +352,8 @@ func TestDecide(t *testing.T) {
 
 		"not while a call may still create the volume of a claim":      {seen(sibling(func(c *claim) { c.making = true })), "again in 1m0s"},
 		"a claim was bound before it could follow: the others join it": {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
-		"the same, placed here by then":                                {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
-		"the same, and this one is bound too: it stays":                {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
+		"the same, and now placed here":                                {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
+		"the same, and this one is also bound: it stays":               {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
 		"the same, already selected for that member (I5)":              {seen(annotated(route.AnnSelectedNode, "kosmos-second"), sibling(siblingBoundIn("id2"))), "nothing"},
 		"other claims are bound in two members: no member suits":       {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBoundIn("id3"))), "nothing"},
 		"bound in another, and here (I5)":                              {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBound)), "nothing"},
@@ -404,7 +404,7 @@ func zone(name string) corev1.TopologySelectorTerm {
 	return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{name}}}}
 }
 
-// wants: the registration of a member admits only namespaces with a label.
+// wants makes the registration of a member admit only namespaces with a label.
 func wants(registration, label string) func(*observed) {
 	return func(o *observed) {
 		for i := range o.places {

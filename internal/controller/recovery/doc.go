@@ -70,17 +70,16 @@
 //
 // # Promises
 //
-// A Pod of a promise is bound before the disk exists, and no scheduler is asked again: only
-// another Pod can go elsewhere. root_pvc keeps the same evidence, which includes a class
-// that the member lacks. When it has lasted for the timeout, and the Pod has existed for as
-// long, leaf_pod fails the Pod (reason PlacementFailed) if a controller owns it, another
-// member could take it with all of its claims, and a live read shows the leaf claim
-// unbound. root_pod withdraws the leaf Pod, root_pvc the leaf claim and the placement.
-// First, leaf_pod records in the claim's tried that this member failed. When the scheduler
-// places the next Pod in a member that failed in this round, or all others that suit have,
-// the round ends with that Pod. Later Pods are failed only after a pause that doubles as
-// above, so that no owner creates Pods in vain at a constant rate. The host does not know
-// which members have the class. A Pod without an owner waits; the claim says why.
+// A Pod of a promise is bound before the disk exists, and no scheduler is asked again: only another
+// Pod can go elsewhere. root_pvc keeps the same evidence, which includes a class that the member
+// lacks. When it has lasted for the timeout, and the Pod has existed for as long, leaf_pod fails
+// the Pod (reason PlacementFailed) if a controller owns it, another member could take it with all
+// of its claims, and a live read shows the leaf claim unbound. root_pod withdraws the leaf Pod,
+// root_pvc the leaf claim and the placement. First, leaf_pod records in the claim's tried that this
+// member failed. When the scheduler places the next Pod in a member that failed in this round, or
+// all others that suit have, the round ends with that Pod. Later Pods are failed only after a pause
+// that doubles as above, so that no owner creates Pods in vain at a constant rate. The host does
+// not know which members have the class. A Pod without an owner waits; the claim reports why.
 //
 // Shown by stories/recovery_test; the tables of recovery, rootpvc, hostclaim and mirror;
 // the fault scenarios recover and recover-together.

@@ -48,7 +48,7 @@ func TestOfClaim(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, tc.want) {
-				t.Errorf("wakes %q, want %q", got, tc.want)
+				t.Errorf("enqueues %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		"the same, not needed":                  {observed{foreign: true}, nothing{}},
 		"refused":                               {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
 		"refused, pushed before":                {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
-		"not needed any more":                   {observed{leaf: leaf()}, remove{leaf()}},
+		"no longer needed":                      {observed{leaf: leaf()}, remove{leaf()}},
 		"a former copy that no Pod uses":        {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
 		"the same, suspended":                   {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
 		"the same, being deleted":               {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},

@@ -88,10 +88,10 @@ func TestWithdrawalIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"the claim exists":                           {func(*reads) {}, nil},
-		"the claim is gone":                          {func(r *reads) { r.claim = nil }, errWrite},
-		"the scheduler has removed its choice":       {func(r *reads) { r.claim.Annotations = nil }, errWrite},
-		"the Pod was bound to this member meanwhile": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
+		"the claim exists":                                 {func(*reads) {}, nil},
+		"the claim is gone":                                {func(r *reads) { r.claim = nil }, errWrite},
+		"the scheduler has removed its choice":             {func(r *reads) { r.claim.Annotations = nil }, errWrite},
+		"the Pod was bound to this member in the meantime": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
 		"the Pod was bound elsewhere": {func(r *reads) {
 			r.node = virtualNode()
 			r.node.Name, r.node.Labels[v1alpha1.LabelClusterID] = there.NodeName, there.ClusterID
@@ -157,16 +157,16 @@ func TestCreationIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"it has not run":              {func(*reads) {}, errWrite},
-		"it ran and is marked Pushed": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
-		"it has failed":               {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
-		"it is being deleted":         {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
-		"it is gone":                  {func(r *reads) { r.pod = nil }, nil},
-		"it was re-created":           {func(r *reads) { r.pod.UID = "newer" }, nil},
-		"its namespace was replaced":  {func(r *reads) { r.namespace = "newer-uid" }, nil},
-		"it is on another node":       {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
-		"the host does not respond":   {func(r *reads) { r.err = down }, down},
-		"it was withdrawn meanwhile":  {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
+		"it has not run":                   {func(*reads) {}, errWrite},
+		"it ran and is marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
+		"it has failed":                    {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
+		"it is being deleted":              {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
+		"it is gone":                       {func(r *reads) { r.pod = nil }, nil},
+		"it was re-created":                {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"its namespace was replaced":       {func(r *reads) { r.namespace = "newer-uid" }, nil},
+		"it is on another node":            {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
+		"the host does not respond":        {func(r *reads) { r.err = down }, down},
+		"it was withdrawn in the meantime": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode) // as in the cache: bound, not marked
@@ -194,12 +194,12 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 		host, member func(*reads)
 		want         error
 	}{
-		"the leaf runs":                   {func(*reads) {}, func(*reads) {}, errWrite},
-		"the leaf has finished":           {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
-		"the leaf is gone":                {func(*reads) {}, func(r *reads) { r.pod = nil }, nil},
-		"the leaf was re-created":         {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
-		"the root has not finished":       {func(r *reads) { r.pod.Status.Phase = corev1.PodRunning }, func(*reads) {}, nil},
-		"the root was replaced meanwhile": {func(r *reads) { r.pod.UID = "newer" }, func(*reads) {}, nil},
+		"the leaf runs":                         {func(*reads) {}, func(*reads) {}, errWrite},
+		"the leaf has finished":                 {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
+		"the leaf is gone":                      {func(*reads) {}, func(r *reads) { r.pod = nil }, nil},
+		"the leaf was re-created":               {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
+		"the root has not finished":             {func(r *reads) { r.pod.Status.Phase = corev1.PodRunning }, func(*reads) {}, nil},
+		"the root was replaced in the meantime": {func(r *reads) { r.pod.UID = "newer" }, func(*reads) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed))
@@ -312,7 +312,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}
 }
 
-// An object of the member that is not a copy is ignored, whatever its name.
+// An object of the member that is not a copy is ignored, regardless of its name.
 func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
 	secret := &corev1.Secret{ObjectMeta: meta}

@@ -191,8 +191,8 @@ func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.Le
 	})
 }
 
-// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV.
-// Two concurrent removals collide, and the PV stays until both are done, whichever is first.
+// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV. Two
+// concurrent removals collide, and the PV stays until both are done, in any order.
 func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
 }

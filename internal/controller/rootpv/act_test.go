@@ -62,7 +62,8 @@ func (writes) Patch(context.Context, client.Object, client.Patch, ...client.Patc
 	return errWrite
 }
 
-// The evidence of I2 is read live before the write, whatever the caches showed at the decision.
+// The evidence of I2 is read live before the write, regardless of the caches at the time of the
+// decision.
 func TestEvidenceIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -91,8 +92,8 @@ func TestEvidenceIsLive(t *testing.T) {
 			host.claim = root.DeepCopy()
 			host.claim.UID = "newer"
 		}, written: true},
-		"the host does not answer":                   {change: func(_ *volume.Observed, host, _ *reads) { host.err = down }, fails: down},
-		"the member does not answer":                 {change: func(_ *volume.Observed, _, leaf *reads) { leaf.err = down }, fails: down},
+		"the host does not respond":                  {change: func(_ *volume.Observed, host, _ *reads) { host.err = down }, fails: down},
+		"the member does not respond":                {change: func(_ *volume.Observed, _, leaf *reads) { leaf.err = down }, fails: down},
 		"the leaf PV was restored under another UID": {change: func(_ *volume.Observed, _, leaf *reads) { leaf.volume.UID = "restored" }},
 		"the leaf PV was restored, seen as absent": {change: func(s *volume.Observed, _, leaf *reads) {
 			noLeaf(s)
@@ -102,7 +103,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated
 		}, written: true},
-		"the same, and its policy was set to Delete a moment ago": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the same, and its policy was just set to Delete": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
@@ -121,7 +122,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			noLeaf(s)
 			leaf.volume = nil
 		}, written: true},
-		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(s *volume.Observed, host, leaf *reads) {
+		"the leaf PV is retained in the host, and was just set to Delete in the member": {change: func(s *volume.Observed, host, leaf *reads) {
 			s.Leaf.Spec.PersistentVolumeReclaimPolicy = retains
 			s.Host.Spec.PersistentVolumeReclaimPolicy = retains
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
@@ -219,10 +220,10 @@ func TestDeleteStaleIsLive(t *testing.T) {
 		"the host PV is for another claim": {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
 		"the host PV was freed again":      {change: func(host, _ *reads) { host.volume.Spec.ClaimRef = nil }},
 		"the host PV is gone":              {change: func(host, _ *reads) { host.volume = nil }},
-		"the leaf PV was put to Delete":    {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes }},
+		"the leaf PV was set to Delete":    {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes }},
 		"the leaf PV was re-created":       {change: func(_, leaf *reads) { leaf.volume.UID = "newer" }},
-		"the host does not answer":         {change: func(host, _ *reads) { host.err = down }, want: down},
-		"the member does not answer":       {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+		"the host does not respond":        {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the member does not respond":      {change: func(_, leaf *reads) { leaf.err = down }, want: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(phase(corev1.VolumeBound), staleClaim)
@@ -246,7 +247,7 @@ func TestFlipProvesTheStampedRootGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live *corev1.PersistentVolumeClaim
 		want error
-	}{"it is gone": {nil, errWrite}, "it lives": {other, nil}} {
+	}{"it is gone": {nil, errWrite}, "it exists": {other, nil}} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
 			r := &reconciler{Link: &member.Link{
@@ -266,10 +267,10 @@ func TestProtected(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"Kubernetes' finalizer is there":         {func(*corev1.PersistentVolume) {}, true},
-		"it was removed":                         {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"not deleted":                            {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
-		"Bound: Kubernetes will not take it off": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
+		"Kubernetes' finalizer exists":         {func(*corev1.PersistentVolume) {}, true},
+		"it was removed":                       {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"not deleted":                          {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
+		"Bound: Kubernetes will not remove it": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
 		"another controller's finalizer, which may never be removed": {func(pv *corev1.PersistentVolume) { pv.Finalizers[0] = "example.com/backup" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

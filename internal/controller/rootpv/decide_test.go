@@ -66,7 +66,7 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-// gave sets the member's policy for its PV when it was mirrored.
+// gave sets the original policy of the leaf PV in the member.
 func gave(policy string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
@@ -123,28 +123,28 @@ func TestDecide(t *testing.T) {
 		"the claim is Pending against it":                                                {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
 		"no phase yet, just created":                                                     {seen(phase("")), lifecycle.None},
 		"released, without Xylem's finalizer":                                            {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
-		"released, Delete on both sides: the leaf PV is put to Delete first (I2)":        {seen(), lifecycle.SetDelete},
+		"released, Delete on both sides: the leaf PV is set to Delete first (I2)":        {seen(), lifecycle.SetDelete},
 		"policy Delete is set: the leaf claim is deleted":                                {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
 		"the leaf claim is being deleted":                                                {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
 		"the leaf claim was deleted, the leaf PV exists":                                 {seen(leafPolicy(deletes), noClaim), lifecycle.None},
 		"the leaf PV ends":                                                               {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
-		"the leaf claim went before the leaf PV was put to Delete (I6)":                  {seen(noClaim), lifecycle.SetDelete},
-		"the leaf PV is being deleted in the member: its policy is let be":               {seen(leafDeleted), lifecycle.DeleteClaim},
+		"the leaf claim was deleted before the leaf PV was set to Delete (I6)":           {seen(noClaim), lifecycle.SetDelete},
+		"the leaf PV is being deleted in the member: its policy is not changed":          {seen(leafDeleted), lifecycle.DeleteClaim},
 		"both were deleted: the host PV is deleted after proof (I1)":                     {seen(noLeaf, noClaim), lifecycle.DropHost},
 		"both were deleted, the host PV is being deleted: the finalizer is removed (I6)": {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
 		"the leaf PV was deleted, the leaf claim is Lost: it is deleted":                 {seen(noLeaf), lifecycle.DeleteClaim},
 
 		"Retain in the host: the leaf claim is deleted, the volume is kept (I2)":                 {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
-		"Retain in the host: at rest (I5)":                                                       {seen(hostPolicy(retains), noClaim), lifecycle.None},
+		"Retain in the host: settled (I5)":                                                       {seen(hostPolicy(retains), noClaim), lifecycle.None},
 		"Retain in the host, no objects in the member: no action":                                {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
 		"Retain in the host, and it is being deleted: only Xylem's finalizer is removed (I2)":    {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 		"Retain set in the host after the flip: the leaf claim stays until leaf_pv retains (I2)": {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
 		"the same, and the host PV is being deleted: leaf_pv retains it first (I2)":              {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
 		"the member retains (I2)": {seen(gave(string(retains))), lifecycle.UpdateHost},
-		"the same, and the host PV retains too: the leaf claim is deleted (I2)":                 {seen(gave(string(retains)), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the same, and the host PV also has policy Retain: the leaf claim is deleted (I2)":      {seen(gave(string(retains)), hostPolicy(retains)), lifecycle.DeleteClaim},
 		"the member recycles, which is not Delete (I2)":                                         {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), lifecycle.UpdateHost},
 		"the member retains, its admin set Delete later (I2)":                                   {seen(gave(string(retains)), leafPolicy(deletes)), lifecycle.None},
-		"what the member gave is not known (I2)":                                                {seen(gave("")), lifecycle.UpdateHost},
+		"the member's original policy is unknown (I2)":                                          {seen(gave("")), lifecycle.UpdateHost},
 		"the leaf PV lost its stamp: Xylem must not set Delete (I4)":                            {seen(unstamped), lifecycle.DeleteClaim},
 		"the leaf PV lost its stamp and has policy Delete: the leaf claim protects it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), lifecycle.None},
 		"the leaf PV is stamped for another root: not flipped (I2)": {
@@ -153,22 +153,22 @@ func TestDecide(t *testing.T) {
 			seen(func(s *volume.Observed) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), lifecycle.None},
 		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), lifecycle.DeleteClaim},
 
-		"an admin cleared claimRef: no action":                              {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
-		"an admin cleared claimRef, the phase is behind: no panic":          {seen(noClaimRef), lifecycle.None},
-		"an admin cleared claimRef, then deleted the PV: the data are kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
-		"an admin cleared claimRef's UID, then deleted the PV":              {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
-		"the host reports that reclaiming failed: as Released":              {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
-		"reclaiming failed before any claim had it":                         {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
+		"an admin cleared claimRef: no action":                             {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
+		"an admin cleared claimRef, the phase is behind: no panic":         {seen(noClaimRef), lifecycle.None},
+		"an admin cleared claimRef, then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
+		"an admin cleared claimRef's UID, then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
+		"the host reports that reclaiming failed: as Released":             {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
+		"reclaiming failed before any claim had it":                        {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
-		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                    {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
-		"the same, the leaf claim was deleted: reported, no data destroyed":                  {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
-		"the same, and an admin deletes the PV: the finalizer is removed, the data are kept": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
-		"the same, and an admin chose Delete":                                                {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
-		"the same, and an admin chose Retain: at rest (I5)":                                  {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
-		"the same, and the PV is being deleted: the finalizer is removed, the data are kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                   {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
+		"the same, the leaf claim was deleted: reported, no data destroyed":                 {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
+		"the same, and an admin deletes the PV: the finalizer is removed, the data is kept": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"the same, and an admin set Delete":                                                 {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
+		"the same, and an admin set Retain: settled (I5)":                                   {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
+		"the same, and the PV is being deleted: the finalizer is removed, the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 
 		"the leaf PV was re-created: leaf_pv retains it first (I2)":                                    {seen(recreated(deletes)), lifecycle.None},
-		"the same, retained: the leaf claim is deleted, the data are kept":                             {seen(recreated(retains)), lifecycle.DeleteClaim},
+		"the same, retained: the leaf claim is deleted, the data is kept":                              {seen(recreated(retains)), lifecycle.DeleteClaim},
 		"the same, another claim has it: the leaf claim is deleted":                                    {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
 		"the same, the leaf claim was deleted: the host PV is deleted (I1)":                            {seen(recreated(retains), noClaim), lifecycle.DropHost},
 		"the leaf PV was re-created, Retain in the host: the leaf claim is deleted":                    {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
@@ -178,7 +178,7 @@ func TestDecide(t *testing.T) {
 		"freed, its next claim went before the repoint: destroyed (I2)":                                {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
 		"the same, Retain in the host":                                                                 {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
 		"freed, an earlier root's leaf claim has the leaf PV: it is deleted":                           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
-		"the same, bound to the next claim: it is deleted, the data are kept":                          {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
+		"the same, bound to the next claim: it is deleted, the data is kept":                           {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
 		"the same, the next claim was deleted, Delete: the leaf claim is deleted before the data (I2)": {seen(staleClaim), lifecycle.DeleteStale},
 		"the same, and the leaf PV is not retained: leaf_pv retains it first (I2)":                     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
 		"the same, and it is being deleted":                                                            {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) {
 
 		"abandoned while in use: host_volume releases it": {seen(phase(corev1.VolumeBound), abandon), lifecycle.None},
 		"abandoned when released (I2)":                    {seen(abandon), lifecycle.None},
-		"abandoned when put to Delete already":            {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
+		"abandoned after it was set to Delete":            {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
 		"abandoned without claimRef: no panic":            {seen(abandon, noClaimRef), lifecycle.None},
 		"abandon with another value than true":            {seen(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
 		"abandoned before, and released (I5)":             {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
@@ -244,6 +244,6 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 		}
 	}
 	if n != 6*4*4*4*2*2 {
-		t.Errorf("looked at %d combinations", n)
+		t.Errorf("checked %d combinations", n)
 	}
 }

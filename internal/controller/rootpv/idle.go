@@ -33,7 +33,7 @@ func (i *idle) begin(promise types.UID, mark string, at time.Time) {
 	i.listed[promise] = listing{mark, at}
 }
 
-// end forgets a promise that a Pod uses, or that has no disk.
+// end drops a promise that a Pod uses, or that has no disk.
 func (i *idle) end(promise types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -25,9 +25,9 @@ import (
 // need it, because no event reports to this member where such a Pod goes.
 const lookAgain = 5 * time.Second
 
-// The release of a promise whose disk goes with its last Pod is I2 (c): a recorded consumer, and no
-// consumer on two live lists a grace period apart; a third one after the mark that keeps new Pods
-// from being pushed.
+// The release of a promise whose disk is released with its last Pod is I2 (c): a recorded consumer,
+// and no consumer on two live lists a grace period apart; a third one after the mark that keeps new
+// Pods from being pushed.
 
 // observeUnused observes how long no Pod has used a promise, as far as this process knows.
 func (r *reconciler) observeUnused(s *volume.Observed) error {

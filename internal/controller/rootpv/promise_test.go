@@ -107,15 +107,15 @@ func TestDecideUnused(t *testing.T) {
 		"the mark does not parse, Pods were listed":      {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"a Pod on a node that may be here":               {unused(usedOn("renamed")), lifecycle.None},
 		"marked, a Pod on a node that may be here":       {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"a mark that is no time, a Pod here":             {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"a mark that is no time":                         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"an invalid mark, a Pod here":                    {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"an invalid mark":                                {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"marked as releasing":                            {unused(releasing), lifecycle.SetDeleteUnused},
 		"releasing, and a Pod was bound before":          {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
 		"releasing, of another disk":                     {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
-		"put to Delete":                                  {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
-		"put to Delete, and an admin retains it":         {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"set to Delete":                                  {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"set to Delete, and an admin retains it":         {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
 		"the same, and it is retained again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
-		"put to Delete, and a Pod comes":                 {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"set to Delete, and a Pod is created":            {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
 		"the leaf claim is being deleted":                {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
 		"the leaf claim is gone":                         {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
 		"the leaf PV is gone, the claim is not":          {unused(releasing, noLeaf), lifecycle.DeleteUnused},
@@ -123,7 +123,7 @@ func TestDecideUnused(t *testing.T) {
 		"released with its cluster, which is back":       {unused(withoutFinalizer), lifecycle.None},
 		"the same, while it is released":                 {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
 		"the same, both are gone":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the same, a Pod comes in time":                  {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the same, a Pod is created in time":             {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
 		"the same, and abandoned":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
 		"the same, its claim is gone":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
 		"gone, and not by us":                            {unused(noLeaf, leafClaimGone), lifecycle.None},
@@ -187,7 +187,7 @@ func TestLooksAgain(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
 			result, err := r.proceed(t.Context(), tc.seen)
 			if err != nil || result.RequeueAfter != tc.want {
-				t.Errorf("looked at again after %s, want %s: %v", result.RequeueAfter, tc.want, err)
+				t.Errorf("checked again after %s, want %s: %v", result.RequeueAfter, tc.want, err)
 			}
 		})
 	}
@@ -210,12 +210,12 @@ func TestDecideUnfulfilled(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"its claim is gone":              {unfulfilled(), lifecycle.EndPromise},
-		"its claim is gone, it retains":  {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
-		"its claim lives":                {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
-		"deleted, its claim is gone":     {unfulfilled(deleting), lifecycle.EndPromise},
-		"deleted, an admin freed it":     {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
-		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"its claim is gone":                {unfulfilled(), lifecycle.EndPromise},
+		"its claim is gone, policy Retain": {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
+		"its claim exists":                 {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
+		"deleted, its claim is gone":       {unfulfilled(deleting), lifecycle.EndPromise},
+		"deleted, an admin freed it":       {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
+		"abandoned, which host_volume's":   {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -316,7 +316,7 @@ func TestReleaseProves(t *testing.T) {
 				t.Errorf("unexpected error: %v", err)
 			}
 			if requeued := result.RequeueAfter > 0; requeued != tc.requeued {
-				t.Errorf("looked at again: %t", requeued)
+				t.Errorf("checked again: %t", requeued)
 			}
 		})
 	}
@@ -333,8 +333,8 @@ func (p *patched) Patch(_ context.Context, object client.Object, _ client.Patch,
 	return nil
 }
 
-// The grace period is this process's own. Another leader's mark starts it again, whatever that
-// leader's clock showed, and a Pod ends it.
+// The grace period is this process's own. Another leader's mark starts it again, regardless of that
+// leader's clock, and a Pod ends it.
 func TestGraceOfThisProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now.Time)
 	s := unused(markedFor(24 * time.Hour))
@@ -355,7 +355,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 	for i, want := range []time.Duration{grace, grace, grace / 2} {
 		if got := step(time.Duration(i/2) * grace / 2); got != want || write.annotations != nil {
-			t.Fatalf("step %d: looked at again after %s, want %s; annotations %v", i, got, want, write.annotations)
+			t.Fatalf("step %d: checked again after %s, want %s; annotations %v", i, got, want, write.annotations)
 		}
 	}
 	step(grace / 2)
@@ -366,11 +366,11 @@ func TestGraceOfThisProcess(t *testing.T) {
 	s.Users = host.pods
 	step(0)
 	if _, marked := write.annotations[v1alpha1.AnnotationUnusedSince]; write.annotations == nil || marked {
-		t.Errorf("the mark was not taken off with a Pod: %v", write.annotations)
+		t.Errorf("the mark was not removed when a Pod used it: %v", write.annotations)
 	}
 	host.pods, s.Users = nil, nil
 	if got := step(time.Hour); got != grace || write.annotations != nil {
-		t.Errorf("looked at again after %s with annotations %v: the grace begins again", got, write.annotations)
+		t.Errorf("checked again after %s with annotations %v: the grace period starts again", got, write.annotations)
 	}
 }
 
@@ -380,11 +380,11 @@ func TestMarks(t *testing.T) {
 		seen *volume.Observed
 		want string // of the mark; empty if none is written
 	}{
-		"no mark":                     {unused(), now.UTC().Format(time.RFC3339)},
-		"a mark that is no time":      {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
-		"marked long ago":             {unused(markedFor(24 * time.Hour)), ""},
-		"marked by a clock ahead":     {unused(markedFor(-24 * time.Hour)), ""},
-		"marked as another's release": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
+		"no mark":                 {unused(), now.UTC().Format(time.RFC3339)},
+		"an invalid mark":         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
+		"marked long ago":         {unused(markedFor(24 * time.Hour)), ""},
+		"marked by a clock ahead": {unused(markedFor(-24 * time.Hour)), ""},
+		"marked as the release of another volume": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write := &patched{}
@@ -397,13 +397,13 @@ func TestMarks(t *testing.T) {
 				t.Errorf("mark is %q, want %q: %v", write.annotations[v1alpha1.AnnotationUnusedSince], tc.want, err)
 			}
 			if tc.want == "" && result.RequeueAfter != grace {
-				t.Errorf("looked at again after %s", result.RequeueAfter)
+				t.Errorf("checked again after %s", result.RequeueAfter)
 			}
 		})
 	}
 }
 
-// Once the leaf PV has policy Delete, the release cannot be undone, whatever the cache shows. The
+// Once the leaf PV has policy Delete, the release cannot be undone, regardless of the cache. The
 // promise keeps its marks, and no Pod is pushed.
 func TestNoWayBack(t *testing.T) {
 	down := errors.New("connection refused")
@@ -413,12 +413,12 @@ func TestNoWayBack(t *testing.T) {
 		want   error
 	}{
 		"held": {seen: unused(releasing), want: errWrite},
-		"put to Delete a moment ago": {seen: unused(releasing), change: func(leaf *reads) {
+		"set to Delete a moment ago": {seen: unused(releasing), change: func(leaf *reads) {
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
 		"gone a moment ago":               {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
 		"restored under another UID":      {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not answer":      {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
+		"the member does not respond":     {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
 		"not marked as releasing yet":     {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 		"marked as releasing, of another": {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 	} {
@@ -455,10 +455,10 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 		"the promise has changed":       {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
 		"the promise was re-created":    {change: func(host, _ *reads) { host.volume.UID = "newer" }},
 		"the promise is gone":           {change: func(host, _ *reads) { host.volume = nil }},
-		"the host does not answer":      {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the host does not respond":     {change: func(host, _ *reads) { host.err = down }, want: down},
 		"the leaf PV is retained again": {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
 		"the leaf PV is another":        {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not answer":    {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+		"the member does not respond":   {change: func(_, leaf *reads) { leaf.err = down }, want: down},
 		"the leaf PV has gone before":   {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -521,7 +521,7 @@ func TestWakesByLeafClaim(t *testing.T) {
 				got = append(got, request.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("woken (-want +got):\n%s", diff)
+				t.Errorf("enqueued (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -82,9 +82,9 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 	return back(ctx, o)
 }
 
-// placeUnlessElsewhere places a claim. If a restored host may have forgotten that the claim is
-// placed, it first asks all other members, and reports one that has, or may have, a leaf
-// claim of it (I3). A member that places it afterwards changes its resourceVersion.
+// placeUnlessElsewhere places a claim. If a restored host may lack the record of the claim's
+// placement, it first checks all other members, and reports one that has, or may have, a leaf claim
+// of it (I3). A member that places it afterwards changes its resourceVersion.
 func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observe.Claim) error {
 	s := o.Observed
 	if s.MayBeForgotten() {
@@ -174,15 +174,15 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	return r.notCreated(ctx, o, leaf, err)
 }
 
-// notCreated reports why a leaf claim cannot be created. One that is there already and was not seen
-// in the cache is either ours, just created, or somebody else's.
+// notCreated reports why a leaf claim cannot be created. A leaf claim that already exists but is
+// not in the cache is either Xylem's own, just created, or foreign.
 func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return r.reports.RefusedByMember(ctx, o.Root, "create", err)
 	}
 	var there corev1.PersistentVolumeClaim
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
-		return fmt.Errorf("read the claim in the way: %w", err)
+		return fmt.Errorf("read the conflicting claim: %w", err)
 	}
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return guarded.Unseen(err)
@@ -268,9 +268,9 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, 
 	return gone, err
 }
 
-// unlabel removes the member's labels from a promise once the member is proven to have nothing
-// left of the claim. First, it removes this member's report, because nobody reports on a claim
-// that no member has.
+// unlabel removes the member's labels from a promise once the member is proven to have nothing left
+// of the claim. First, it removes this member's report, because nothing reports on a claim that no
+// member has.
 func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err

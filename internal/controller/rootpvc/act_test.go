@@ -69,12 +69,12 @@ func TestPlacementIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"placed here":              {func(*reads) {}, errWrite},
-		"placed elsewhere by now":  {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
-		"no longer placed":         {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
-		"made anew":                {func(r *reads) { r.claim.UID = "newer" }, nil},
-		"gone":                     {func(r *reads) { r.claim = nil }, nil},
-		"the host does not answer": {func(r *reads) { r.err = down }, down},
+		"placed here":               {func(*reads) {}, errWrite},
+		"placed elsewhere by now":   {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
+		"no longer placed":          {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
+		"re-created":                {func(r *reads) { r.claim.UID = "newer" }, nil},
+		"gone":                      {func(r *reads) { r.claim = nil }, nil},
+		"the host does not respond": {func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}
@@ -94,7 +94,7 @@ func TestPlacementIsLive(t *testing.T) {
 	}
 }
 
-// exists already has the object that is to be created.
+// exists already has the object that the controller creates.
 type exists struct{ writes }
 
 func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
@@ -120,7 +120,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("not looked at again: %v, %v", result, err)
+		t.Errorf("not checked again: %v, %v", result, err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 		t.Error("placed before the volume was asked for")
 	}
 	if !place(fresh) {
-		t.Error("waited twice for a controller that does not answer")
+		t.Error("waited twice for a controller that does not respond")
 	}
 	fresh.Root.ResourceVersion = "2"
 	if place(fresh) {

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// VolumeAttributesClasses are read live, one by one, when a leaf claim is to name one: few
-// claims do, and a watch of a kind that a cluster may not serve would keep a link from its start.
+// VolumeAttributesClasses are read live, one by one, when a leaf claim needs one. Few claims do,
+// and a watch of a kind that a cluster may not serve would block the start of a link.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
 
 // withAttributesClass returns a leaf claim, before its creation, with the member's class for

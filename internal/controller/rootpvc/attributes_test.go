@@ -58,8 +58,8 @@ func TestLookUpAttributesClass(t *testing.T) {
 		"the member lacks it":               {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
 		"the member's is of another driver": {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
 		"the member grants no right":        {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
-		"the member does not answer":        {member: attributesClasses{err: down}, err: down},
-		"the host does not answer":          {host: attributesClasses{err: down}, err: down},
+		"the member does not respond":       {member: attributesClasses{err: down}, err: down},
+		"the host does not respond":         {host: attributesClasses{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
@@ -109,6 +109,6 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	}
 	leaf.Status.Phase = corev1.ClaimBound
 	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {
-		t.Errorf("it would be changed at once: %v", got)
+		t.Errorf("it would be changed immediately: %v", got)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
-	// askAgain is the interval at which the other members are asked whether they have a claim that
-	// a restored host may have forgotten to be placed. Their connections are not events here.
+	// askAgain is the interval for checking whether other members have a claim whose placement a
+	// restored host may not record. Their connections are not events here.
 	askAgain = 10 * time.Second
 )
 

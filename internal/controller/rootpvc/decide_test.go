@@ -35,8 +35,8 @@ var (
 
 const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
-// seen is a claim that the scheduler has just asked for on this member's node,
-// and that is placed here; nothing of it is in the member yet.
+// seen is a claim for which the scheduler has just selected this member's node, and that is placed
+// here. The member has no object of it yet.
 func seen(change ...func(*scene)) observe.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
@@ -83,7 +83,7 @@ func set(c *corev1.PersistentVolumeClaim, key, value string) {
 	c.Annotations[key] = value
 }
 
-// stampedVolume: the leaf PV has the stamp of its leaf claim, and the note of its policy.
+// stampedVolume gives the leaf PV the stamp of its leaf claim and the record of its policy.
 func stampedVolume(o *scene) {
 	o.origin.Stamp(o.leafVolume)
 	o.leafVolume.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(o.leafVolume.Spec.PersistentVolumeReclaimPolicy)
@@ -93,7 +93,7 @@ func retainedVolume(o *scene) {
 	o.leafVolume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// hostHolds: the host has a PV for the leaf claim's volume.
+// hostHolds adds a host PV for the leaf claim's volume.
 func hostHolds(o *scene) { o.hosts = []corev1.PersistentVolume{*mirrorFor(o)} }
 
 func mirrorFor(o *scene) *corev1.PersistentVolume {
@@ -101,20 +101,20 @@ func mirrorFor(o *scene) *corev1.PersistentVolume {
 	return hostpv.Mirror(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// replaced: the leaf PV of that name has another UID than the host's PV records.
+// replaced gives the leaf PV another UID than the host PV records.
 func replaced(o *scene) {
 	o.leafVolume = o.leafVolume.DeepCopy()
 	o.leafVolume.UID = "copied-uid"
 }
 
-// memberRestored: the leaf claim is of that age, and the member was restored at now.
+// memberRestored sets the leaf claim's age, and a restore of the member at now.
 func memberRestored(age time.Duration) func(*scene) {
 	return func(o *scene) {
 		o.restores.Member, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
 	}
 }
 
-// hostRestored: the leaf claim is of that age, and the host was restored at now.
+// hostRestored sets the leaf claim's age, and a restore of the host at now.
 func hostRestored(age time.Duration) func(*scene) {
 	return func(o *scene) {
 		o.restores.Host, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
@@ -123,7 +123,7 @@ func hostRestored(age time.Duration) func(*scene) {
 
 func unconfirmed(o *scene) { o.restores.HostUnconfirmed = true }
 
-// pointsBack: the leaf claim waits, and its volume names a claim of that UID.
+// pointsBack makes the leaf claim wait, with a volume that names a claim with that UID.
 func pointsBack(uid types.UID) func(*scene) {
 	return func(o *scene) {
 		o.leaf.Status.Phase, o.leafVolume.Status.Phase = corev1.ClaimPending, corev1.VolumeReleased
@@ -131,10 +131,10 @@ func pointsBack(uid types.UID) func(*scene) {
 	}
 }
 
-// away: the root is bound to a volume that is not this member's.
+// away binds the root to a volume that is not this member's.
 func away(o *scene) { o.boundAway = true }
 
-// pushed: the leaf claim is there, unbound.
+// pushed adds an unbound leaf claim.
 func pushed(o *scene) {
 	leaf, err := pvc.Translate(o.root, ptr.To("disk"), here)
 	if err != nil {
@@ -145,7 +145,7 @@ func pushed(o *scene) {
 	o.leaf, o.origin = leaf, mirror.OriginFor(here.HostID, o.root)
 }
 
-// leafBound: the leaf claim is there and bound to a PV that we have not stamped.
+// leafBound adds a leaf claim that is bound to an unstamped PV.
 func leafBound(o *scene) {
 	pushed(o)
 	o.leaf.Spec.VolumeName, o.leaf.Status.Phase = "pv-1", corev1.ClaimBound
@@ -153,7 +153,7 @@ func leafBound(o *scene) {
 	o.leafVolume.Status.Phase = corev1.VolumeBound
 }
 
-// leafMade: the member has a PV for the leaf claim.
+// leafMade adds a PV for the leaf claim.
 func leafMade(o *scene) {
 	o.leafVolume = leafPV()
 	o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: o.leaf.UID}
@@ -168,8 +168,8 @@ func leafPV() *corev1.PersistentVolume {
 		}}
 }
 
-// bound: the root is bound to the mirror of pv-1, which the member has; there
-// is no leaf claim unless pushed or leafBound came before.
+// bound binds the root to the mirror of pv-1, which the member has. There is no leaf claim unless
+// pushed or leafBound was applied before.
 func bound(o *scene) {
 	if o.leafVolume == nil {
 		o.leafVolume = leafPV()
@@ -185,29 +185,29 @@ func bound(o *scene) {
 	boundTo("pv-1")(o)
 }
 
-// nudged: the member's PV controller was made to look at the leaf claim again.
+// nudged means that the member's PV controller was made to reconcile the leaf claim again.
 func nudged(o *scene) {
 	o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.leafVolume.UID)
 }
 
-// hostReleased: the host's PV controller has released the host PV.
+// hostReleased means that the host's PV controller has released the host PV.
 func hostReleased(o *scene) { o.hosts[0].Status.Phase = corev1.VolumeReleased }
 
-// handedOn: an admin freed the host PV, and the host bound it to a claim of another name, which
-// is placed nowhere yet.
+// handedOn means that an admin freed the host PV, and the host bound it to a claim with another
+// name, which is not placed yet.
 func handedOn(o *scene) {
 	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
 	o.other.Spec.VolumeName, o.other.Status.Phase = o.hosts[0].Name, corev1.ClaimBound
 	o.hosts[0].Spec.ClaimRef.Name, o.hosts[0].Spec.ClaimRef.UID = o.other.Name, o.other.UID
 }
 
-// usedAgain: the same, and the host bound it to the root.
+// usedAgain means that an admin freed the host PV, and the host bound it to the root.
 func usedAgain(o *scene) {
 	o.root.UID = "newer"
 	o.hosts[0].Spec.ClaimRef.UID = o.root.UID
 }
 
-// heldByLiving: an admin freed the volume of another claim, which lives, for the root.
+// heldByLiving means that an admin freed the volume of another, existing claim for the root.
 func heldByLiving(o *scene) {
 	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
 	otherPushed(o)
@@ -217,19 +217,19 @@ func heldByLiving(o *scene) {
 	o.leaf = nil
 }
 
-// otherPushed: the other claim has a leaf claim, which names no volume.
+// otherPushed adds a leaf claim without a volume for the other claim.
 func otherPushed(o *scene) {
 	o.otherLeaf = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-leaf"}}
 	mirror.OriginFor(here.HostID, o.other).Stamp(o.otherLeaf)
 }
 
-// otherPlaced: the other claim is placed here.
+// otherPlaced places the other claim here.
 func otherPlaced(o *scene) {
 	o.other.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
 }
 
-// comesBack: the host has the claim anew, which asks for the volume that the leaf
-// claim of the earlier one holds.
+// comesBack means that the claim was re-created in the host, and requests the volume of the earlier
+// claim's leaf claim.
 func comesBack(o *scene) {
 	leafBound(o)
 	o.leafVolume.Spec.StorageClassName = "disk"
@@ -241,7 +241,7 @@ func comesBack(o *scene) {
 	o.asked, o.tenant = o.leafVolume, "namespace-uid"
 }
 
-// leafTerminating: somebody in the member deletes the volume that was made for the leaf claim.
+// leafTerminating means that somebody deletes the leaf claim's volume in the member.
 func leafTerminating(o *scene) {
 	if o.leafVolume == nil {
 		leafMade(o)
@@ -249,13 +249,13 @@ func leafTerminating(o *scene) {
 	o.leafVolume.DeletionTimestamp = &now
 }
 
-// mirrorTerminating: somebody deletes the host PV before it was bound.
+// mirrorTerminating means that somebody deletes the host PV before it is bound.
 func mirrorTerminating(o *scene) {
 	o.mirror = hostpv.Mirror(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
 }
 
-// inZone: the class keeps claims to a zone.
+// inZone restricts the class to a zone.
 func inZone(zone string) func(*scene) {
 	return func(o *scene) {
 		o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
@@ -264,7 +264,7 @@ func inZone(zone string) func(*scene) {
 	}
 }
 
-// nodeIn: the member's node is in a zone, or in none.
+// nodeIn sets the zone of the member's node, or none.
 func nodeIn(zone string) func(*scene) {
 	return func(o *scene) {
 		o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.NodeName, Labels: map[string]string{v1alpha1.LabelClusterID: here.ClusterID}}}
@@ -279,7 +279,7 @@ func newTenant(o *scene) { o.tenant = "another-uid" }
 func allowed(o *scene)   { o.rules = adopting("pv-1") }
 func noLeaf(o *scene)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
 
-// boundTo another volume, which is none of this member's.
+// boundTo binds the root to another volume, which is not this member's.
 func boundTo(name string) func(*scene) {
 	return func(o *scene) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
 }
@@ -311,13 +311,13 @@ func steeredTo(node string) func(*scene) {
 	return func(o *scene) { set(o.root, v1alpha1.AnnotationSteeredTo, node) }
 }
 
-// A claim that cannot go elsewhere says so.
+// A claim that cannot be placed elsewhere reports it.
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
 	said := o.Observed.ReportFailure().Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
 		if !strings.Contains(said, part) {
-			t.Errorf("%q does not say %q", said, part)
+			t.Errorf("%q does not contain %q", said, part)
 		}
 	}
 }
@@ -332,229 +332,229 @@ func TestDecide(t *testing.T) {
 		"neither root nor leaf": {observe.Claim{}, decision{}},
 
 		// Never bound.
-		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), takes(lifecycle.Place)},
-		"placed here: the leaf claim is made":                                {seen(), leaf},
-		"the leaf claim is made: the member's part":                          {seen(pushed), decision{}},
-		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"nobody asked for it":                     {seen(selected(""), placedIn("")), decision{}},
-		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), decision{}},
-		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), decision{}},
-		"a leaf of this root without placement, after a restore: placed anew (I6)": {
+		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
+		"placed here: the leaf claim is created":                                  {seen(), leaf},
+		"the leaf claim exists: the member continues":                             {seen(pushed), decision{}},
+		"placed in another member: it waits, and nothing is created (I3)":         {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"placed in another member, with a leaf here: nothing is created (I3)":     {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"no node is selected":                    {seen(selected(""), placedIn("")), decision{}},
+		"another node is selected":               {seen(selected(elsewhereNode), placedIn("")), decision{}},
+		"another node is selected, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), decision{}},
+		"a leaf of this root without placement, after a restore: placed again (I6)": {
 			seen(pushed, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the same, the restore is not confirmed":                               {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
-		"the same, the leaf is younger than the restore: it is withdrawn (I8)": {seen(pushed, placedIn(""), hostRestored(-time.Minute)), takes(lifecycle.Withdraw)},
-		"a leaf without placement, no restore: it is withdrawn (I8)":           {seen(pushed, placedIn("")), takes(lifecycle.Withdraw)},
-		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), takes(lifecycle.Place)},
-		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
-		"the class is another provisioner's":                                   {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), decision{}},
-		"the class is gone from the host":                                      {seen(noClass), decision{}},
-		"the class binds at once: host_claim says why not":                     {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), decision{}},
-		"the class is of promise mode": {seen(func(o *scene) {
+		"the same, the restore is not confirmed":                                         {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the same, the leaf is younger than the restore: it is withdrawn (I8)":           {seen(pushed, placedIn(""), hostRestored(-time.Minute)), takes(lifecycle.Withdraw)},
+		"a leaf without placement, no restore: it is withdrawn (I8)":                     {seen(pushed, placedIn("")), takes(lifecycle.Withdraw)},
+		"a bound leaf without placement, no restore: reported (I8)":                      {seen(leafBound, placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, and an admin allows it":                                               {seen(leafBound, placedIn(""), allowed), takes(lifecycle.Place)},
+		"the same, after a restore":                                                      {seen(leafBound, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the restore is not confirmed, and the scheduler selected this member": {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the class belongs to another provisioner":                                       {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), decision{}},
+		"the class was deleted in the host":                                              {seen(noClass), decision{}},
+		"the class binds immediately: host_claim reports why not":                        {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), decision{}},
+		"the class is in promise mode": {seen(func(o *scene) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
 		}), decision{}},
-		"the class has parameters that nobody knows": {seen(func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), decision{}},
-		"the class keeps claims off the member: the scheduler is told": {seen(func(o *scene) {
+		"the class has unknown parameters": {seen(func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), decision{}},
+		"the class excludes the member: the selection is removed": {seen(func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class keeps claims out of the node's zone, which a tenant chose (I8)":   {seen(inZone("eu-1"), nodeIn("eu-2")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class keeps claims to a zone, and the node has none":                    {seen(inZone("eu-1"), nodeIn("")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class keeps claims to the node's zone":                                  {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
-		"the class keeps claims to a zone, and a volume of the node's is used again": {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
-		"the member lacks the class: the choice is undone":                           {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassNotFound}},
-		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
-		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
+		"the class excludes the zone of the node, which a tenant selected (I8)": {seen(inZone("eu-1"), nodeIn("eu-2")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class requires a zone, and the node has none":                      {seen(inZone("eu-1"), nodeIn("")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class requires the node's zone":                                    {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
+		"the class requires a zone, and a volume of the node is used again":     {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
+		"the member lacks the class: the selection is removed":                  {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassNotFound}},
+		"the registration maps the class":                                       {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
+		"the namespace is foreign: nothing is written, not even placed-in (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
-		"the namespace lacks the labels that the member wants: nothing is written, placed-in neither": {
+		"the namespace does not exist yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
+		"the namespace lacks the labels that the member requires: nothing is written, not even placed-in": {
 			seen(placedIn(""), wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
-		"the namespace has them":                                          {seen(wantsTeam, ofTeam), leaf},
-		"the namespace is not in the cache yet":                           {seen(wantsTeam, func(o *scene) { o.unlisted = true }), decision{}},
-		"the namespace lost them after the claim was pushed":              {seen(pushed, wantsTeam), decision{}},
-		"the claim wants a copy of another":                               {seen(copying()), leaf},
-		"it is not known where that is":                                   {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
-		"it waits for that, not placed: host_claim reports it":            {seen(copying(notReady), placedIn("")), decision{}},
-		"it waits for that":                                               {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
-		"that is in another member":                                       {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
-		"that is not recorded":                                            {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
-		"that was re-created":                                             {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
-		"the member has no counterpart of that":                           {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is another root's":                               {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is being deleted":                                {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has another volume":                              {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the class is of another driver":                                  {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
-		"the member lacks the class: the selection stays, as source's":    {seen(copying(), func(o *scene) { o.memberClasses = []string{"slow"} }), says(v1alpha1.ReasonClassNotFound)},
-		"the copy is being created":                                       {seen(pushed, copying(), asksToo), decision{}},
-		"its provisioner fails: no other member is tried":                 {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"what it was to be copied from is gone: withdrawn":                {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another claim has the name of what it is copied from: withdrawn": {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
-		"the leaf claim is of nothing: its volume is not used":            {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
+		"the namespace has these labels":                                                         {seen(wantsTeam, ofTeam), leaf},
+		"the namespace is not in the cache yet":                                                  {seen(wantsTeam, func(o *scene) { o.unlisted = true }), decision{}},
+		"the namespace lost these labels after the claim was pushed":                             {seen(pushed, wantsTeam), decision{}},
+		"the claim clones another claim":                                                         {seen(copying()), leaf},
+		"the location of its source is unknown":                                                  {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
+		"it waits for its source, not placed: host_claim reports it":                             {seen(copying(notReady), placedIn("")), decision{}},
+		"it waits for its source":                                                                {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
+		"its source is in another member":                                                        {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"its source is not recorded":                                                             {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
+		"its source was re-created":                                                              {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
+		"the member has no counterpart of its source":                                            {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart belongs to another root":                                                {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is being deleted":                                                       {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has another volume":                                                     {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the class belongs to another driver":                                                    {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the member lacks the class: the selection stays, because the controller source made it": {seen(copying(), func(o *scene) { o.memberClasses = []string{"slow"} }), says(v1alpha1.ReasonClassNotFound)},
+		"the copy is being created":                                                              {seen(pushed, copying(), asksToo), decision{}},
+		"its provisioner fails: no other member is tried":                                        {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"its source was deleted: withdrawn":                                                      {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another claim has the name of its source: withdrawn":                                    {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim has no data source: its volume is not used":                              {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
 
-		"the claim is restored from a snapshot":                         {seen(restoring()), leaf},
-		"the snapshot is in another member":                             {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
-		"the member's snapshots cannot be read":                         {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
-		"the member has no counterpart of the snapshot":                 {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is another snapshot's":                         {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart of the snapshot was replaced":                  {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart of the snapshot is being deleted":              {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has no content":                                {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has another content":                           {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is not ready":                                  {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot is of another driver than the class":              {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
-		"the restored volume is being created":                          {seen(pushed, restoring(), asksToo), decision{}},
-		"the same, and the member's snapshots cannot be read":           {seen(pushed, restoring(unread), asksToo), decision{}},
-		"the snapshot is gone from the member: withdrawn":               {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another snapshot has its name in the member: withdrawn":        {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
-		"the leaf claim is not of the snapshot: its volume is not used": {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
-		"its Pod has a claim whose source is elsewhere":                 {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
-		"its other Pod has not":                                         {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
-		"the claim wants a copy of what no registration lists": {seen(func(o *scene) {
+		"the claim is restored from a snapshot":                                    {seen(restoring()), leaf},
+		"the snapshot is in another member":                                        {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the member's snapshots cannot be read":                                    {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
+		"the member has no counterpart of the snapshot":                            {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart belongs to another snapshot":                              {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart of the snapshot was replaced":                             {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart of the snapshot is being deleted":                         {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has no content":                                           {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart has another content":                                      {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the counterpart is not ready":                                             {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot belongs to another driver than the class":                    {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the restored volume is being created":                                     {seen(pushed, restoring(), asksToo), decision{}},
+		"the same, and the member's snapshots cannot be read":                      {seen(pushed, restoring(unread), asksToo), decision{}},
+		"the snapshot was deleted in the member: withdrawn":                        {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another snapshot has its name in the member: withdrawn":                   {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim was not created from the snapshot: its volume is not used": {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
+		"its Pod has a claim whose source is elsewhere":                            {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
+		"its other Pod has no such claim":                                          {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"the data source of the claim is of a kind that no registration lists": {seen(func(o *scene) {
 			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
-		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), decision{}},
-		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), decision{}},
+		"the claim is being deleted: nothing is created for it": {seen(rootDeleted), decision{}},
+		"the claim is being deleted, a Pod still uses it":       {seen(pushed, rootDeleted), decision{}},
 
-		// The member fails it.
-		"its provisioner fails: the claim says so":                        {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
-		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
-		"both, placed in another member: that one waits":                  {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"steered here: nothing is written before the scheduler agrees":    {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
-		"steered here, no Pod uses it":                                    {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
-		"steered here, and the scheduler agrees: placed (I3)":             {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
-		"steered here, and placed: the leaf claim is made":                {seen(steeredTo(here.NodeName)), leaf},
-		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
-		"steered elsewhere once, and the scheduler chose this one itself": {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
-		"steered elsewhere: the unbound leaf is withdrawn":                {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
+		// The member fails the claim.
+		"its provisioner fails: the claim reports it":                                   {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"its scheduler finds no node for the consumer":                                  {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
+		"both: the provisioner's message takes precedence":                              {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
+		"both, placed in another member: that member waits":                             {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"reassigned to this member: nothing is written before the scheduler selects it": {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
+		"reassigned to this member, no Pod uses it":                                     {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
+		"reassigned to this member, and the scheduler selects it: placed (I3)":          {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"reassigned to this member, and placed: the leaf claim is created":              {seen(steeredTo(here.NodeName)), leaf},
+		"reassigned to this member, the first member is not proven empty yet (I3)":      {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
+		"reassigned to another member before, and the scheduler selected this one":      {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
+		"reassigned to another member: the unbound leaf is withdrawn":                   {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
 
 		// The scheduler changed its mind.
-		"the scheduler took its choice back: the unbound leaf is withdrawn":       {seen(pushed, selected("")), takes(lifecycle.Withdraw)},
-		"the scheduler chose another node: the unbound leaf is withdrawn":         {seen(pushed, selected(elsewhereNode)), takes(lifecycle.Withdraw)},
-		"the same, and the class is gone from the host (I1)":                      {seen(pushed, selected(""), noClass), takes(lifecycle.Withdraw)},
-		"withdrawn: placed-in is taken off, once the member is proven empty (I3)": {seen(selected("")), takes(lifecycle.Unplace)},
-		"withdrawn, and the class is gone from the host: nothing is held up (I1)": {seen(selected(""), noClass), takes(lifecycle.Unplace)},
-		"no longer wanted, and bound already: it stays, there is to be one (I3)":  {seen(leafBound, selected(elsewhereNode)), decision{}},
-		"no longer wanted, its leaf ends":                                         {seen(pushed, leafDeleted, selected("")), decision{}},
-		"the claim is being deleted and no longer wanted: the leaf is withdrawn":  {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
+		"the scheduler removed its selection: the unbound leaf is withdrawn":                    {seen(pushed, selected("")), takes(lifecycle.Withdraw)},
+		"the scheduler selected another node: the unbound leaf is withdrawn":                    {seen(pushed, selected(elsewhereNode)), takes(lifecycle.Withdraw)},
+		"the same, and the class was deleted in the host (I1)":                                  {seen(pushed, selected(""), noClass), takes(lifecycle.Withdraw)},
+		"withdrawn: placed-in is removed once the member is proven empty (I3)":                  {seen(selected("")), takes(lifecycle.Unplace)},
+		"withdrawn, and the class was deleted in the host: nothing is blocked (I1)":             {seen(selected(""), noClass), takes(lifecycle.Unplace)},
+		"no longer requested, and already bound: it stays, because there must be only one (I3)": {seen(leafBound, selected(elsewhereNode)), decision{}},
+		"no longer requested, its leaf is being deleted":                                        {seen(pushed, leafDeleted, selected("")), decision{}},
+		"the claim is being deleted and no longer requested: the leaf is withdrawn":             {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
 
-		// The root is gone.
-		"the root is gone, the leaf is unbound: withdrawn, once that is proven": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
-		"the root was made anew, the leaf is the old one's":                     {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
-		"the root is gone, its volume is retained and nothing stands for it: the name is freed, the data stay (I1, I2)": {
+		// The root was deleted.
+		"the root is gone, the leaf is unbound: withdrawn after proof": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root was re-created, the leaf belongs to the old one":     {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root is gone, its volume is retained and no host PV represents it: the name is freed, the data is kept (I1, I2)": {
 			seen(leafBound, stampedVolume, retainedVolume, rootGone), takes(lifecycle.DeleteRetained)},
-		"the root is gone, and the host's volume decides (I2)":                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
-		"the same, and it is released: root_pv keeps the data and deletes the leaf (I2)":     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
-		"the same, and both sides' policies are Delete: root_pv destroys it (I2)":            {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
-		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"used again, the volume points at its new claim: the member's PV controller is told": {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
-		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
-		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
-		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
-		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
-		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the root is gone, the leaf claim is younger than the member's restore":              {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
-		"the root is gone, the leaf PV was replaced: root_pv ends it, with a word":           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root was made anew, the leaf PV was replaced: it says so":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), decision{}},
-		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
-		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
-		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
-		"the root is gone, and its volume is another claim's: root_pv deletes the leaf":      {seen(leafBound, bound, handedOn, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
-		"the same, and the leaf ends: what comes next is for the other claim (I3)":           {seen(leafBound, bound, handedOn, leafDeleted, rootGone), decision{}},
-		"the root was made anew, and its volume is another claim's":                          {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
-		"the same, and the leaf ends: nothing is done for the new one (I3)":                  {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), decision{}},
-		"the same, and the other claim is placed: no leaf is made for the new one (I3)":      {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), decision{}},
-		"the same, and the leaf of the other claim is unbound: this one is not withdrawn":    {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), decision{}},
-		"the root was made anew, and has the volume: root_pv deletes the earlier leaf":       {seen(leafBound, bound, usedAgain), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
-		"the same, and the earlier leaf ends":                                                {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
-		"the same, and its leaf volume is gone: the earlier leaf goes (I6)":                  {seen(leafBound, bound, usedAgain, noLeafVolume), takes(lifecycle.DeleteLeft)},
-		"its volume was freed for it while another claim that has it lives: reported (I6)":   {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
-		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), decision{}},
+		"the root is gone, and the host PV decides (I2)":                                           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
+		"the same, and it is released: root_pv keeps the data and deletes the leaf (I2)":           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
+		"the same, and both sides' policies are Delete: root_pv destroys it (I2)":                  {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
+		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":         {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, a volume that outlives its claim was never mirrored (I1)":               {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"used again, the volume refers to its new claim: the member's PV controller is notified":   {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
+		"used again, already notified":                                                             {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
+		"used again, the volume does not refer to its new claim yet":                               {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
+		"the root is gone, the volume was never mirrored: destroyed after proof (I1)":              {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
+		"the root was re-created, the old volume was never mirrored (I1)":                          {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
+		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":            {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the same, with another UID (I2)":                                                          {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, the leaf claim may come from the member's backup (I2)":                  {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, the leaf claim is younger than the member's restore":                    {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
+		"the root is gone, the leaf PV was replaced: root_pv deletes the leaf, and it is reported": {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root was re-created, the leaf PV was replaced: it is reported":                        {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":           {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":                      {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, the leaf PV is not in the cache: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), decision{}},
+		"the root is gone, and so is the volume that the leaf should use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
+		"the root is gone, the leaf PV belongs to another claim (I4)":                              {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
+		"the root is gone, the leaf PV has no owner yet":                                           {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
+		"the root is gone, and its volume belongs to another claim: root_pv deletes the leaf":      {seen(leafBound, bound, handedOn, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the leaf is being deleted: the next step is for the other claim (I3)":       {seen(leafBound, bound, handedOn, leafDeleted, rootGone), decision{}},
+		"the root was re-created, and its volume belongs to another claim":                         {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the leaf is being deleted: nothing is done for the new root (I3)":           {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), decision{}},
+		"the same, and the other claim is placed: no leaf is created for the new root (I3)":        {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), decision{}},
+		"the same, and the leaf of the other claim is unbound: this leaf is not withdrawn":         {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), decision{}},
+		"the root was re-created, and has the volume: root_pv deletes the earlier leaf":            {seen(leafBound, bound, usedAgain), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the earlier leaf is being deleted":                                          {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
+		"the same, and its leaf volume was deleted: the earlier leaf is deleted (I6)":              {seen(leafBound, bound, usedAgain, noLeafVolume), takes(lifecycle.DeleteLeft)},
+		"its volume was freed for it while another claim that has it exists: reported (I6)":        {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
+		"the root is gone, the leaf is being deleted":                                              {seen(pushed, leafDeleted, rootGone), decision{}},
 
 		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), takes(lifecycle.DeleteLost)},
-		"the root was made anew, and the leaf has lost its volume":                  {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
+		"the root was re-created, and the leaf has lost its volume":                 {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
 
-		// The root was made anew and asks, by name, for the volume that it had.
-		"comes back and asks for its volume: the place is recorded first (I3)":    {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
-		"the same, placed: the leaf claim is the new root's":                      {seen(comesBack), takes(lifecycle.AdoptClaim)},
-		"the same, placed elsewhere (I3)":                                         {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"the same, another member has such a volume too (I8)":                     {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
-		"the same, in a namespace that was made anew (I8)":                        {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the same, in a namespace that was made anew, and an admin lets it":       {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
-		"the same, and asks for more than there is":                               {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
-		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
-		"the same, and the leaf claim ends":                                       {seen(comesBack, leafDeleted), decision{}},
-		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the volume was let go of: an admin has to let it (I8)":                   {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was let go of, an admin lets it: the place is recorded":       {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
-		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":     {seen(comesBack, noLeaf, allowed), decision{}},
-		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
-		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
-		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"the same, and an admin allows it: placed":                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), takes(lifecycle.Place)},
-		"an unbound leaf where the claim was never placed: withdrawn (I8)":        {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
-		"an unbound leaf, the host was restored: withdrawn, for nobody asks (I1)": {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
+		// The root was re-created and requests its earlier volume by name.
+		"re-created, and requests its volume: the place is recorded first (I3)":                   {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
+		"the same, placed: the leaf claim belongs to the new root":                                {seen(comesBack), takes(lifecycle.AdoptClaim)},
+		"the same, placed elsewhere (I3)":                                                         {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"the same, another member also has such a volume (I8)":                                    {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"the same, in a re-created namespace (I8)":                                                {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, in a re-created namespace, and an admin allows it":                             {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
+		"the same, and requests more than the volume has":                                         {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
+		"the same, its class is not Xylem's (I4)":                                                 {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
+		"the same, and the leaf claim is being deleted":                                           {seen(comesBack, leafDeleted), decision{}},
+		"the same, the volume has the stamp of another root than its claim (I8)":                  {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the volume was abandoned: an admin must allow its use (I8)":                              {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the volume was abandoned, an admin allows its use: the place is recorded":                {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
+		"the volume was abandoned, an admin allows its use, placed: leaf_pv continues":            {seen(comesBack, noLeaf, allowed), decision{}},
+		"re-created, and requests no volume: its name is freed, the data is kept (I2)":            {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
+		"the root is gone, its volume was in use, and no host PV represents it":                   {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
+		"the host was restored to a state before it was placed, its volume is here: it is placed": {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the scheduler selected another member":                                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the restore is not confirmed: only the member shows it (I8)":                   {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, created after the restore (I8)":                                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"a volume where the claim was never placed, no restore (I8)":                              {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, the scheduler selected another member, no restore (I8)":                        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, and an admin allows it: placed":                                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), takes(lifecycle.Place)},
+		"an unbound leaf where the claim was never placed: withdrawn (I8)":                        {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
+		"an unbound leaf, the host was restored: withdrawn, because no node is selected (I1)":     {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
 
 		// Bound to a volume of this member.
-		"bound and pushed: at rest (I5)":                                           {seen(leafBound, bound), decision{}},
-		"bound, placed nowhere: the place is recorded (I3)":                        {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
+		"bound and pushed: settled (I5)":                                           {seen(leafBound, bound), decision{}},
+		"bound, not placed: the place is recorded (I3)":                            {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
 		"bound, placed elsewhere: reported (I3)":                                   {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost the volume: nothing is created (I2)":           {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is created (I2)":     {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the volume is being deleted there":                             {seen(leafBound, bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the leaf claim is gone: none is made":                       {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim was deleted: none is created":                {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafTerminating, selected("other")), takes(lifecycle.Withdraw)},
+		"the same, and the scheduler has selected another node":                    {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound there either, and the scheduler has selected another node":      {seen(pushed, leafTerminating, selected("other")), takes(lifecycle.Withdraw)},
 		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the leaf claim is gone":                                     {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim was deleted":                                 {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
-		"bound, and the member lost the claim: made again for that volume":         {seen(bound), again},
-		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
-		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, which it admits no more":                {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
-		"bound and pushed, and admitted no more: it stays":                         {seen(leafBound, bound, wantsTeam), decision{}},
-		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
-		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), decision{}},
-		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), takes(lifecycle.Withdraw)},
+		"bound, and the member lost the claim: re-created for that volume":         {seen(bound), again},
+		"bound, the member lost the claim, the class was deleted in the host":      {seen(bound, noClass), again},
+		"bound, the member lost the claim and its class":                           {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim and its namespace is foreign (I4)":       {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, and no longer admits it":                {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"bound and pushed, and no longer admitted: it stays":                       {seen(leafBound, bound, wantsTeam), decision{}},
+		"bound, the member lost the claim, its namespace is being created":         {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
+		"bound, the root is being deleted: nothing is created":                     {seen(bound, rootDeleted), decision{}},
+		"bound, and the leaf is unbound and requests any volume: withdrawn (I3)":   {seen(pushed, bound), takes(lifecycle.Withdraw)},
 		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)": {seen(pushed, bound, pointsBack("leaf-uid")), decision{}},
 		"bound, and the leaf is bound to another volume: reported (I3)":            {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
 		"bound, and the leaf is Lost":                                              {seen(leafBound, bound, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
-		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
-		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
-		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
-		"the user asks for volume attributes, and the leaf is not bound yet":       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
-		"the leaf has the member's class for the user's":                           {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
-		"another class of the user's is the same one there":                        {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"bound, and the leaf of an earlier root still exists":                      {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
+		"the user requests more":                                                   {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
+		"the user requests more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
+		"the user requests other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
+		"the user requests volume attributes, and the leaf is not bound yet":       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
+		"the leaf has the class that the user's class maps to":                     {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
+		"the user's other class maps to the same class":                            {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
 		"somebody in the member changed the class":                                 {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"the user takes back a class that was never applied":                       {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
-		"the user names no class, and the member applied one":                      {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
+		"the user removes a class that was never applied":                          {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
+		"the user sets no class, and the member applied one":                       {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
-		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), decision{}},
-		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
-		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
-		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
-		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
-		"bound to a volume that is not seen: not known which is its": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
-		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), decision{}},
-		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
+		"bound elsewhere, nothing here":                                               {seen(boundTo("pv-9")), decision{}},
+		"bound elsewhere, placed here, nothing here: released (I3)":                   {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
+		"bound elsewhere, placed there, nothing here":                                 {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
+		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":                   {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
+		"bound elsewhere, the leaf here is bound: a surplus (I3)":                     {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
+		"bound to a volume that is not in the cache: unknown which one is its volume": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
+		"about to be bound to its mirror":                                             {seen(leafBound, boundTo("pv-1")), decision{}},
+		"about to be bound to its mirror, whose name was taken (I3)":                  {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decided(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
@@ -564,13 +564,13 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// The user is told what is there to choose from, and where to change it.
+// The message lists the available classes, and where to change the mapping.
 func TestMissingClassListsClasses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*scene)
 		want   []string
 	}{
-		"by the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
+		"the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
 			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", `ClusterRegistration "cluster38"`}},
 		"by the registration": {func(o *scene) { o.rules = mapping("gp9") },
 			[]string{`no StorageClass "gp9"`, `storage.classes of ClusterRegistration "cluster38"`, "it has: disk, slow."}},
@@ -629,22 +629,22 @@ func TestLeafClaim(t *testing.T) {
 	}
 }
 
-// Two members that both kept the Placed condition would write for ever (I5):
-// whatever the annotations, one at most reports when there is a problem.
+// Two members that both set the Placed condition would write forever (I5). With any annotations, at
+// most one member reports a problem.
 func TestOneMemberReports(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	for name, tc := range map[string]struct {
 		change       []func(*scene)
 		here, others bool
 	}{
-		"asked for here":                                        {[]func(*scene){placedIn("")}, true, false},
-		"asked for here, placed there: it waits":                {[]func(*scene){placedIn(elsewhereID)}, true, false},
-		"placed here, asked for there":                          {[]func(*scene){selected(elsewhereNode)}, false, true},
-		"placed here, asked for nowhere":                        {[]func(*scene){selected("")}, true, false},
-		"asked for on a node of the host's own":                 {[]func(*scene){selected("worker-1")}, false, false},
-		"bound, placed here, selected there":                    {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
-		"bound, placed there, selected here":                    {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
-		"no member has it: each may take back what it reported": {[]func(*scene){selected(""), placedIn("")}, true, true},
+		"asked for here":                                   {[]func(*scene){placedIn("")}, true, false},
+		"asked for here, placed there: it waits":           {[]func(*scene){placedIn(elsewhereID)}, true, false},
+		"placed here, asked for there":                     {[]func(*scene){selected(elsewhereNode)}, false, true},
+		"placed here, asked for nowhere":                   {[]func(*scene){selected("")}, true, false},
+		"asked for on a node of the host's own":            {[]func(*scene){selected("worker-1")}, false, false},
+		"bound, placed here, selected there":               {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound, placed there, selected here":               {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"no member has it: each may remove its own report": {[]func(*scene){selected(""), placedIn("")}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.change...)
@@ -659,12 +659,11 @@ func TestOneMemberReports(t *testing.T) {
 		})
 	}
 	if (&observe.Claim{}).Reports(here) {
-		t.Error("a member reports on a claim that is gone")
+		t.Error("a member reports on a deleted claim")
 	}
 }
 
-// What a member says that it has is bounded and plain, however many and whatever
-// its classes are called.
+// The list of a member's classes is limited and sanitized, for any number and names of classes.
 func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 	said := func(classes ...string) string {
 		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
@@ -687,7 +686,7 @@ func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// Each read shows the cache as it is then: what is decided on is what was read last.
+// Each read shows the current cache, and the decision is based on the last read.
 func TestObserveReadsTheSameTwice(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scene scene
@@ -720,7 +719,7 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 	}
 }
 
-// A claim that has the volume by now, and another name, is not taken for the root.
+// A claim with another name that now has the volume does not count as the root.
 func TestObserveKeepsTheRoot(t *testing.T) {
 	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.Root != nil || o.Leaf.UID != "leaf-uid" {
 		t.Errorf("root is %v", o.Root)
@@ -768,7 +767,7 @@ func mapping(to string) placement.Rules {
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
-// copying: the claim is to be created from claim golden, which is here and ready.
+// copying makes claim golden, which is here and ready, the data source of the claim.
 func copying(change ...func(*volume.From)) func(*scene) {
 	return func(o *scene) {
 		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
@@ -789,7 +788,7 @@ func copying(change ...func(*volume.From)) func(*scene) {
 	}
 }
 
-// restoring: the claim is to be restored from snapshot golden, which is here and ready.
+// restoring makes snapshot golden, which is here and ready, the data source of the claim.
 func restoring(change ...func(*volume.From)) func(*scene) {
 	return func(o *scene) {
 		copying()(o)
@@ -826,7 +825,7 @@ func notReady(f *volume.From) {
 	f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 }
 
-// asksToo: the leaf claim is to be created from the same.
+// asksToo gives the leaf claim the same data source.
 func asksToo(o *scene) {
 	o.leaf.Spec.DataSource = o.root.Spec.DataSource
 	metav1.SetMetaDataAnnotation(&o.leaf.ObjectMeta, v1alpha1.AnnotationSource, "golden-uid")

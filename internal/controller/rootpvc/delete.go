@@ -184,7 +184,7 @@ func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.Persi
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
 		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
-			"Check that PersistentVolume: its label %s has to be %q. To give the volume up and keep its data, annotate it %s=true",
+			"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
 		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)

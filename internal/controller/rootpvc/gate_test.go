@@ -107,7 +107,7 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 		o    observe.Claim
 		want error
 	}{
-		"nothing is made yet":                    {seen(placedIn(""), asked), nil},
+		"nothing is created yet":                 {seen(placedIn(""), asked), nil},
 		"its leaf is there":                      {seen(placedIn(""), asked, pushed), errWrite},
 		"it asks for a volume that is there":     {seen(placedIn(""), boundTo("pv-1")), errWrite},
 		"it is bound to a promise":               {promised(), errWrite},
@@ -133,7 +133,7 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceTerminating, Message: "member cluster38: wait",
 	}}
 	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || told.written != 1 {
-		t.Errorf("%d statuses are written (%v), want that the problem is taken back", told.written, err)
+		t.Errorf("%d statuses are written (%v), want that the problem is removed", told.written, err)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestClaimsAreWoken(t *testing.T) {
 	clock.Step(6 * time.Minute)                             // unbound volumes no longer count
 	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is enqueued immediately, or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
-		t.Errorf("%s is woken, which does not wait any more", woken)
+		t.Errorf("%s is enqueued, but no longer waits", woken)
 	}
 	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
 		t.Errorf("not placed when its turn has come: %v", err)

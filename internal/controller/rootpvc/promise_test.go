@@ -69,7 +69,7 @@ func TestDecidePromised(t *testing.T) {
 		want     string
 		reason   string
 	}{
-		"nobody uses it":             {observed: promised(), want: "nothing"},
+		"no Pod uses it":             {observed: promised(), want: "nothing"},
 		"a Pod has landed":           {observed: promised(withPods("a")), want: "place"},
 		"landed, placed":             {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
 		"several landed, placed":     {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
@@ -81,11 +81,11 @@ func TestDecidePromised(t *testing.T) {
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim waits":                     {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member says why":                      {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the member reports the reason":            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
 		"the volume is deleted before it is bound": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the leaf claim is bound":                  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the volume is deleted once it is bound":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the same, and the Pod has gone":           {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the same, and the Pod was deleted":        {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
 		"the Pod has gone, nothing there":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
@@ -100,12 +100,12 @@ func TestDecidePromised(t *testing.T) {
 		"abandoned, and a Pod is bound here again": {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
 		"restored from before it was labelled":     {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
 		"placed elsewhere":                         {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
-		"placed elsewhere, nobody here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
+		"placed elsewhere, no Pod here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
 		"placed elsewhere, a leaf claim here":      {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
 		"placed elsewhere, the label is here":      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
 		"placed here, the label is not yet gone":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
 		"the claim is being deleted":               {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
-		"being deleted, nothing is made any more":  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
+		"being deleted, nothing more is created":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
 		"being deleted, the disk is being made":    {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
 		"a node was selected, which means nothing": {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
 	} {
@@ -177,11 +177,11 @@ func TestDecideLostPromise(t *testing.T) {
 		observed     observe.Claim
 		want, reason string
 	}{
-		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
-		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
-		"not known whose it is":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
-		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
-		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
+		"lost":                               {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
+		"it is another claim's":              {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
+		"not known whose it is":              {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
+		"lost, its own":                      {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
+		"lost, the disk will be provisioned": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
@@ -217,7 +217,7 @@ func nominated() corev1.Pod {
 	return pod
 }
 
-// A promise is taken back only if a live list of Pods shows that it is not needed.
+// A promise is withdrawn only if a live list of Pods shows that it is not needed.
 func TestTakingBackIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	bound := nominated()
@@ -238,7 +238,7 @@ func TestTakingBackIsLive(t *testing.T) {
 			"a Pod has landed":           {host: hostReads{pods: []corev1.Pod{bound}}},
 			"a Pod of another claim":     {host: hostReads{pods: []corev1.Pod{*others}}, want: errWrite},
 			"the claim is being deleted": {change: rootDeleting, host: hostReads{pods: []corev1.Pod{bound}}, want: map[bool]error{true: nil, false: errWrite}[what == "withdraw"]},
-			"the host does not answer":   {host: hostReads{reads: reads{err: down}}, want: down},
+			"the host does not respond":  {host: hostReads{reads: reads{err: down}}, want: down},
 		} {
 			t.Run(what+", "+name, func(t *testing.T) {
 				s := promisedScene(is...)
@@ -310,14 +310,14 @@ func TestDecideIdle(t *testing.T) {
 		observed     observe.Claim
 		want, reason string
 	}{
-		"a Pod uses it":                          {observed: seen(promise, used), want: "nothing"},
-		"a Pod uses it, root_pv is to unmark it": {observed: seen(promise, used, marked), want: "nothing"},
-		"a Pod uses it, the user asks for more":  {observed: seen(promise, used, grown("2Gi")), want: "grow"},
-		"a Pod uses it, the leaf is gone":        {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
-		"a Pod uses it, placed nowhere":          {observed: seen(promise, used, placedIn("")), want: "place"},
-		"no Pod uses it: root_pv releases it":    {observed: seen(promise), want: "nothing"},
-		"no Pod uses it, and it is retained":     {observed: seen(promise, retained), want: "nothing"},
-		"the same, and the user asks for more":   {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
+		"a Pod uses it": {observed: seen(promise, used), want: "nothing"},
+		"a Pod uses it, root_pv must remove the mark": {observed: seen(promise, used, marked), want: "nothing"},
+		"a Pod uses it, the user asks for more":       {observed: seen(promise, used, grown("2Gi")), want: "grow"},
+		"a Pod uses it, the leaf was deleted":         {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
+		"a Pod uses it, placed nowhere":               {observed: seen(promise, used, placedIn("")), want: "place"},
+		"no Pod uses it: root_pv releases it":         {observed: seen(promise), want: "nothing"},
+		"no Pod uses it, and it is retained":          {observed: seen(promise, retained), want: "nothing"},
+		"the same, and the user requests more":        {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
@@ -359,13 +359,13 @@ func TestNeededIsLive(t *testing.T) {
 		live *corev1.PersistentVolume
 		want bool
 	}{
-		"no disk, as seen":              {unfulfilled, promise, true},
-		"seen without, fulfilled since": {unfulfilled, full, false},
-		"seen here, let go of since":    {unfulfilled, hostpv.WithoutMember(promise), false},
-		"a disk, as seen":               {fulfilled, full, true},
-		"seen with a disk, gone since":  {fulfilled, hostpv.WithoutMember(full), false},
-		"seen with a disk, going":       {fulfilled, releasing, false},
-		"a mirrored claim":              {seen(), nil, true},
+		"no disk, as seen":                    {unfulfilled, promise, true},
+		"seen without, fulfilled since":       {unfulfilled, full, false},
+		"observed here, released since":       {unfulfilled, hostpv.WithoutMember(promise), false},
+		"a disk, as seen":                     {fulfilled, full, true},
+		"observed with a disk, deleted since": {fulfilled, hostpv.WithoutMember(full), false},
+		"seen with a disk, going":             {fulfilled, releasing, false},
+		"a mirrored claim":                    {seen(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(&member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}, Options{})

@@ -100,8 +100,8 @@ func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// A volume that a host PV represents is not destroyed as never mirrored, whatever the member
-// has lost and whatever the caches lack (I2).
+// A volume that a host PV represents is not destroyed as never mirrored, even if the member lost
+// objects or the caches lack them (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(o *scene, host *cluster)
@@ -112,7 +112,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the host has a PV of its name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"the same, of a leaf PV with another UID": {change: func(o *scene, host *cluster) {
+		"the same, with another UID of the leaf PV": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
@@ -144,7 +144,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the member was restored since the claim was made": {change: func(o *scene, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}},
-		"the claim was made in the very second of the restore": {change: func(o *scene, _ *cluster) {
+		"the claim was created in the same second as the restore": {change: func(o *scene, _ *cluster) {
 			memberRestored(0)(o)
 		}},
 		"the claim is younger than the restore": {change: func(o *scene, _ *cluster) {
@@ -212,7 +212,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		told   string
 	}{
 		"nothing was made": {want: errWrite},
-		"the member is about to bind a volume, and nobody has forgotten anything": {change: func(o *scene, r *reconciler, _, leaf *cluster) {
+		"the member is about to bind a volume, and no cluster was restored": {change: func(o *scene, r *reconciler, _, leaf *cluster) {
 			leaf.add(made(o, provisioned))
 			r.Cache = &cluster{indexed: leaf.volumes}
 		}, want: errWrite},
@@ -221,18 +221,18 @@ func TestWithdrawIsProven(t *testing.T) {
 			r.Cache = &cluster{indexed: leaf.volumes}
 			host.add(mirrored(o, made(o, "static")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the member lacks the volume, its provisioner is to make it again, and the host has a PV for it": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
+		"the member lacks the volume, its provisioner will re-create it, and the host has a PV for it": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			host.add(mirrored(o, made(o, provisioned)))
 		}, told: v1alpha1.ReasonVolumeKept},
 		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the same, and its data are to go with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
+		"the same, and its data is destroyed with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
 			host.add(pv)
 		}, want: errWrite},
-		"the same, but an admin has chosen Retain a moment ago": {change: func(o *scene, r *reconciler, host, _ *cluster) {
+		"the same, but an admin has just set Retain": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
@@ -243,7 +243,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			leaf.add(other)
 			host.add(forRoot(o, r, other))
 		}, want: errWrite},
-		"the claim may be of the backup, and a volume was made for it": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
+		"the claim may come from the backup, and a volume was provisioned for it": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
 			memberRestored(time.Minute)(o)
 			leaf.add(made(o, "static"))
 		}},
@@ -253,7 +253,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv.Spec.ClaimRef.UID = ""
 			leaf.add(pv)
 		}},
-		"the claim may be of the backup, and nothing was made for it": {change: func(o *scene, _ *reconciler, _, _ *cluster) {
+		"the claim may come from the backup, and nothing was provisioned for it": {change: func(o *scene, _ *reconciler, _, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}, want: errWrite},
 		"the claim may be of the backup, and the host has a PV of another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
@@ -262,10 +262,10 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the claim was placed here meanwhile": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
+		"the claim was placed here in the meantime": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "changed"
 		}},
-		"the scheduler chose this member meanwhile": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
+		"the scheduler selected this member in the meantime": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[route.AnnSelectedNode] = here.NodeName
 		}},
 	} {
@@ -369,7 +369,7 @@ func TestSuspendedTellsTheNextClaim(t *testing.T) {
 	conditions := &statuses{}
 	r.Root = guarded.NewRoot(host{writes{}, conditions}, here.Registration, guarded.HostOnly{})
 	if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil || conditions.written != 1 {
-		t.Errorf("%d conditions are written (%v), want the one that says so", conditions.written, err)
+		t.Errorf("%d conditions are written (%v), want one that reports it", conditions.written, err)
 	}
 	heard(t, told, v1alpha1.ReasonSuspended)
 }
@@ -395,7 +395,7 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 					t.Fatal(err)
 				}
 				if report := planned(o).Report; report == nil || !strings.Contains(report.Message, want) {
-					t.Errorf("%+v does not say %q", report, want)
+					t.Errorf("%+v does not contain %q", report, want)
 				}
 			})
 		}

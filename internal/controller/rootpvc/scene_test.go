@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// scene is what an observation is made of: objects, most of which are in the caches, and what the
-// observer would say of others. Its leafVolume is the PV that the member has, whoever uses it.
+// scene is the input of an observation: objects, most of which are in the caches, and the
+// observer's results for others. Its leafVolume is the PV in the member, regardless of its user.
 type scene struct {
 	member                mirror.Member
 	rules                 placement.Rules
@@ -51,7 +51,7 @@ type scene struct {
 	labels   map[string]string
 	unlisted bool
 	attempt  volume.Attempt
-	// from is what the root is to be created from.
+	// from is the data source of the root.
 	from *volume.From
 	// hosts are the PVs of the host, beside the promise that the root is bound to.
 	hosts []corev1.PersistentVolume
@@ -85,8 +85,8 @@ func (s scene) observe() observe.Claim {
 	return o
 }
 
-// checkOwner panics unless the controller whose step a plan is plans the same step by what it
-// observes itself: else nobody would take it.
+// checkOwner panics unless the controller that owns a plan's step plans the same step based on its
+// own observation. Otherwise, no controller would take the step.
 func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
 	plan, observer := lifecycle.Next(s), r.observer().Observer
 	var own *volume.Observed
@@ -103,7 +103,7 @@ func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
 		panic(fmt.Sprintf("%s observes %v, %v", plan.Owner, own, err))
 	}
 	if got := lifecycle.Next(own); got.By(plan.Owner) != plan.Step {
-		panic(fmt.Sprintf("%s is to take step %s, and plans %+v", plan.Owner, plan.Step, got))
+		panic(fmt.Sprintf("%s must take step %s, but plans %+v", plan.Owner, plan.Step, got))
 	}
 }
 

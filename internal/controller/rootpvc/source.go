@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// observerOf a member observes snapshots too, as far as they are served.
+// observerOf returns the observer of a member, which also observes snapshots if they are served.
 func observerOf(l *member.Link) observe.Observer {
 	o := observe.Observer{
 		Prover: l.Proof(), Rules: l.Rules, HostSnapshots: l.HostSnapshots.Cache() != nil, LeafSnapshots: l.LeafSnapshots(),
@@ -25,9 +25,9 @@ func observerOf(l *member.Link) observe.Observer {
 	return o
 }
 
-// withSource completes the leaf claim of a root that is to be created from a data source; nil if
-// it is not to be created now. It is the same leaf claim for a root without one, and for a volume
-// that exists.
+// withSource adds the data source of a root to its leaf claim. It returns nil if the leaf claim
+// must not be created now, and the unchanged leaf claim for a root without a data source or with an
+// existing volume.
 func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	source, has := datasource.Of(o.Root)
 	if !has || o.Observed.Name != "" {

@@ -77,7 +77,7 @@ func (o observed) follow(record datasource.Record) decision {
 	return decision{write: true, node: node, record: &record}
 }
 
-// unregistered removes a selection by source if no registration has the node any more, because
+// unregistered removes a selection by source if no registration has the node any longer, because
 // the scheduler could never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
@@ -101,8 +101,8 @@ func (o observed) populated() decision {
 			able = append(able, *m)
 		}
 	}
-	// The PV controller records the provisioner once a node is selected. Before that, nobody but
-	// the scheduler may select one.
+	// The PV controller records the provisioner once a node is selected. Before that, only the
+	// scheduler may select one.
 	requested := o.claim.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName
 	if !requested || chosen == nil || len(able) == 0 || o.suits(*chosen) {
 		return decision{}

@@ -91,7 +91,7 @@ func (w *Watcher) look(ctx context.Context) error {
 			return err
 		}
 		if there, err := index.Find[v1alpha1.ClusterRegistration](ctx, w.Client, index.Named(cr.Name)); err != nil || there == nil {
-			continue // its state was dropped meanwhile
+			continue // its state was dropped in the meantime
 		}
 		w.report(cr, late, still)
 	}

@@ -47,14 +47,14 @@ func TestFewAreToldAtATime(t *testing.T) {
 		late[i].Cause = because(account.CauseUnknown, "second")
 	}
 	if first, second := look(); first != reportsAtOnce || second != 0 {
-		t.Errorf("%d and %d are told then, want those that were not told", first, second)
+		t.Errorf("then %d and %d are reported, want those that were not reported before", first, second)
 	}
 	if first, second := look(); first != 1 || second != reportsAtOnce-1 {
-		t.Errorf("%d and %d are told then, want one, and what has changed", first, second)
+		t.Errorf("then %d and %d are reported, want one, and the change", first, second)
 	}
 	look()
 	if first, second := look(); first+second > 0 {
-		t.Errorf("%d are told again", first+second)
+		t.Errorf("%d are reported again", first+second)
 	}
 	if known := w.Book.Stuck(cr.Name); known.Count != len(late) {
 		t.Errorf("%d are counted, want %d", known.Count, len(late))

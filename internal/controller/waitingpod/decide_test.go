@@ -254,7 +254,7 @@ func TestDecide(t *testing.T) {
 			reason: v1alpha1.ReasonNamespaceNotAdmitted,
 			says:   []string{`member "a" does not admit namespace "shop": it lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches it`},
 		},
-		"a namespace that one member excludes, as its claim reports, and members that are not known yet": {
+		"a namespace that one member excludes, as its claim reports, and members that are unknown yet": {
 			observed: seen(func(o *observed) {
 				o.members = nil
 				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -263,7 +263,7 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`claim "data": member "a" does not admit namespace "shop"`},
 		},
-		"a namespace without the labels that one member wants": {observed: seen(wantsTeam)},
+		"a namespace without the labels that one member requires": {observed: seen(wantsTeam)},
 		"a namespace with the labels": {observed: seen(wantsTeam, func(o *observed) {
 			o.members, o.namespace.Labels = o.members[:1], map[string]string{"team": ""}
 		})},

@@ -40,8 +40,8 @@ func confine() error {
 	return nil
 }
 
-// Parsing a kubeconfig opens no file, starts no process and dials no address, whatever it
-// contains. The kernel kills the test process if it tries (I8).
+// Parsing a kubeconfig opens no file, starts no process and dials no address, regardless of its
+// content. The kernel kills the test process if it tries (I8).
 func TestParsingTouchesNothing(t *testing.T) {
 	switch os.Getenv(confined) {
 	case "parse":

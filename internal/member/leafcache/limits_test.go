@@ -92,7 +92,7 @@ func TestHostileAnswers(t *testing.T) {
 		"another kind than requested":           {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
 		"an unknown kind":                       {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
 		"YAML, which was not requested":         {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
-		"JSON nested without end":               {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
+		"endlessly nested JSON":                 {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
 		"invalid protobuf":                      {asProtobuf, "", []byte("k8s\x00\x12\x7f"), "cannot be read"},
 		"an encoding that was not requested":    {"", "", protobufItems, "cannot be read"},
 	} {

@@ -17,7 +17,7 @@ var MetaTable = Table{
 	Holder: reflect.TypeFor[metav1.ObjectMeta](),
 	Fields: []Field{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},
-		{"namespace", Keep, "a leaf lives in the namespace of the same name"},
+		{"namespace", Keep, "a leaf is in the namespace with the same name"},
 		{"labels", Translate, "copied, so that selectors match leaves as they match roots, except `xylem.io/*`; Xylem adds the origin's labels, including `app.kubernetes.io/managed-by`"},
 		{"annotations", Translate, "copied, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `snapshot.storage.kubernetes.io/*`, `kubernetes.io/config.*`); Xylem adds the origin's annotations"},
 		{"generateName", Drop, "the API server has generated the name already"},

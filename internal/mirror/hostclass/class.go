@@ -60,14 +60,14 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 		}
 	}
 	if c.Release == v1alpha1.ReleaseWhenUnused && c.Provisioning != v1alpha1.ProvisioningPromise {
-		wrong = append(wrong, fmt.Sprintf("%s %s goes with %s %s only", v1alpha1.ParameterRelease, c.Release,
+		wrong = append(wrong, fmt.Sprintf("%s %s requires %s %s", v1alpha1.ParameterRelease, c.Release,
 			v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))
 	}
 	if c.Release == v1alpha1.ReleaseWhenUnused && ReclaimPolicy(class) == corev1.PersistentVolumeReclaimRetain {
-		wrong = append(wrong, fmt.Sprintf("%s %s goes with reclaimPolicy Delete only: what is to be retained is never released", v1alpha1.ParameterRelease, c.Release))
+		wrong = append(wrong, fmt.Sprintf("%s %s requires reclaimPolicy Delete: a retained disk is never released", v1alpha1.ParameterRelease, c.Release))
 	}
 	if _, set := class.Parameters[v1alpha1.ParameterReleaseGrace]; set && c.Release != v1alpha1.ReleaseWhenUnused {
-		wrong = append(wrong, fmt.Sprintf("%s goes with %s %s only", v1alpha1.ParameterReleaseGrace, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused))
+		wrong = append(wrong, fmt.Sprintf("%s requires %s %s", v1alpha1.ParameterReleaseGrace, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused))
 	}
 	if len(wrong) == 0 {
 		return c, nil

@@ -49,12 +49,12 @@ func TestReadClass(t *testing.T) {
 		},
 		"release in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},
-			refused:    []string{"goes with xylem.io/provisioning promise only"},
+			refused:    []string{"requires xylem.io/provisioning promise"},
 		},
 	}
 	retained := class(map[string]string{"xylem.io/provisioning": "promise", "xylem.io/release": "WhenUnused"})
 	retained.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
-	if _, err := Read(retained); err == nil || !strings.Contains(err.Error(), "goes with reclaimPolicy Delete only") {
+	if _, err := Read(retained); err == nil || !strings.Contains(err.Error(), "requires reclaimPolicy Delete") {
 		t.Errorf("a disk that is released and retained: %v", err)
 	}
 	for name, c := range cases {

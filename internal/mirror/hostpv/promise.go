@@ -51,9 +51,9 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	switch source, has := datasource.Of(claim); {
 	case !has:
 	case !source.Placed():
-		return refuse(v1alpha1.ReasonDataSourceUnsupported, "it is to be created from %s, which may be in any member. Use a StorageClass that makes no promises", source)
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "its data source is %s, which may be in any member. Use a StorageClass without promises", source)
 	case class != nil && class.Parameters[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused:
-		return refuse(v1alpha1.ReasonDataSourceUnsupported, "it is to be created from %s, and StorageClass %q releases its disk with the last Pod, for which the source would have to stay. Use a StorageClass without %s: %s",
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "its data source is %s, but StorageClass %q releases its disk with the last Pod, so the source would have to exist forever. Use a StorageClass without %s: %s",
 			source, class.Name, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused)
 	}
 	return nil

@@ -152,8 +152,9 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 }
 
 // RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record of a
-// promise, whatever the UID. LeafOf decides what Xylem may act on, and rejects a PV with an edited
-// label or node affinity. RecordsLeaf accepts such a PV, because its leaf is mirrored anyway.
+// promise, regardless of the UID. LeafOf decides what Xylem may act on, and rejects a PV with an
+// edited label or node affinity. RecordsLeaf accepts such a PV, because its leaf is mirrored
+// anyway.
 func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
 	handle := volumeHandle(clusterID, leafName)
 	csi := host.Spec.CSI

@@ -95,7 +95,7 @@ func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVol
 	return nil
 }
 
-// PromiseKept reports whether a claim's condition says that its promise has a disk.
+// PromiseKept reports whether a claim's condition shows that its promise has a disk.
 func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 	c := claimCondition(claim, v1alpha1.ClaimPromise)
 	return c != nil && c.Status == corev1.ConditionTrue

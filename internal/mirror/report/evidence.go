@@ -111,7 +111,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 	return seen
 }
 
-// Advice returns what users can do about a problem, or "" if its message says so.
+// Advice returns what users can do about a problem, or "" if its message already contains it.
 func Advice(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonOutOfSpace:

@@ -144,7 +144,7 @@ func TestStillProvisioning(t *testing.T) {
 				})
 			}
 			if got := StillProvisioning(leaf, events); got != want {
-				t.Errorf("a call may be under way: %t, want %t", got, want)
+				t.Errorf("a call may be in progress: %t, want %t", got, want)
 			}
 		})
 	}

@@ -17,9 +17,9 @@ var MetadataServices = prefixes(
 	"168.63.129.16/32", "fd00:42::42/128", "fd00:a9fe:a9fe::1/128",
 )
 
-// specialRanges contain no reachable Pod or node, whatever a member reports. The host's API server
-// rejects an EndpointSlice with such an address, and some reach services near the client, such as a
-// cloud's metadata service.
+// specialRanges contain no reachable Pod or node, even if a member reports one. The host's API
+// server rejects an EndpointSlice with such an address, and some reach services near the client,
+// such as a cloud's metadata service.
 var specialRanges = append(prefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",

@@ -8,7 +8,7 @@
 // container's start time. When another replica begins to count, metrics-server assumes that
 // the containers restarted and has no figures for one interval.
 //
-// A Meter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8),
-// only the containers of the root, and only samples taken after the leaf was created. It
-// discards the rest of the member's response, whatever its size.
+// A Meter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8), only the
+// containers of the root, and only samples taken after the leaf was created. It discards the rest
+// of the member's response, regardless of its size.
 package usage

@@ -184,14 +184,14 @@ func wrong(s *snapshot.Observed, p Plan) string {
 		}
 	case RecordContent:
 		if s.Content == nil || s.Recorded() {
-			return "a host content is written to that is as it should be (I5)"
+			return "a host content is written although it is correct (I5)"
 		}
 		if !s.Stamped() {
 			return "an unstamped leaf content is recorded (I2)"
 		}
 	case RecordLeaf:
 		if s.Leaf == nil || record.Snapshot != "" {
-			return "a host content is written to that is as it should be (I5)"
+			return "a host content is written although it is correct (I5)"
 		}
 	default:
 	}

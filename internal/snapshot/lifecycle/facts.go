@@ -34,7 +34,7 @@ var (
 	announced = fact{"announced", "not announced", func(s *snapshot.Observed) bool { return mirrorsnapshot.Announced(s.Host) }}
 	held      = fact{"held", "not held", func(s *snapshot.Observed) bool { return mirrorsnapshot.Held(s.Host) }}
 	rootGone  = fact{"the root is gone", "the root exists", func(s *snapshot.Observed) bool { return s.Root == nil }}
-	rootEnded = fact{"the root has ended", "the root lives", (*snapshot.Observed).RootEnded}
+	rootEnded = fact{"the root has ended", "the root exists", (*snapshot.Observed).RootEnded}
 	released  = fact{"released", "not released", (*snapshot.Observed).Released}
 	left      = fact{"its member was deregistered, and is back", "", func(s *snapshot.Observed) bool { return mirrorsnapshot.Gone(s.Host) }}
 	invalid   = fact{"its source is refused", "its source is a volume of a member", func(s *snapshot.Observed) bool { return s.Invalid != nil }}

@@ -55,7 +55,7 @@ var table = []section{
 		{phase: Refused, when: []fact{taken}, owner: LeafSnapshot, reason: v1alpha1.ReasonNameTaken, report: (*snapshot.Observed).ReportTaken, until: "the other object is gone"},
 		{phase: Placing, step: Place, owner: RootSnapshot},
 	}},
-	{title: "The root lives", when: []fact{not(rootEnded), not(ending)}, rows: []row{
+	{title: "The root exists", when: []fact{not(rootEnded), not(ending)}, rows: []row{
 		{phase: Mismatched, when: []fact{replaced}, owner: LeafSnapshot, reason: v1alpha1.ReasonSnapshotReplaced, report: (*snapshot.Observed).ReportReplaced, until: "the root is deleted"},
 		{phase: Refused, when: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), unmet}, owner: LeafSnapshot, reason: classes, report: (*snapshot.Observed).ReportUnmet, until: "the member has what it lacks"},
 		{phase: Placing, when: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), earlier}, owner: RootSnapshot, until: "the earlier leaf is gone"},
@@ -70,7 +70,7 @@ var table = []section{
 		{phase: Ready, when: []fact{hasContent, contentSaysReady}, owner: LeafSnapshot, until: "the root is deleted"},
 		{phase: Taking, owner: LeafSnapshot, until: "the member's driver has taken it"},
 	}},
-	{title: "It is to be destroyed", when: []fact{ending, rootEnded, destroyed}, rows: []row{
+	{title: "It must be destroyed", when: []fact{ending, rootEnded, destroyed}, rows: []row{
 		{phase: Mismatched, when: []fact{replaced}, owner: LeafSnapshot, reason: v1alpha1.ReasonSnapshotReplaced, report: (*snapshot.Observed).ReportReplaced, until: "the member has no other snapshot under the name"},
 		{phase: Destroying, when: []fact{hasLeaf, not(leafRecorded)}, step: RecordLeaf, owner: RootSnapshot},
 		{phase: Destroying, when: []fact{hasContent, not(stamped)}, step: Secure, owner: LeafSnapshot},
@@ -83,7 +83,7 @@ var table = []section{
 		{phase: Destroying, when: []fact{held}, step: DropHost, owner: RootSnapshot},
 		{phase: Destroying, owner: RootSnapshot, until: "others remove their finalizers"},
 	}},
-	{title: "It has ended, and is to be kept", when: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, rows: []row{
+	{title: "It has ended, and must be kept", when: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, rows: []row{
 		{phase: Mismatched, when: []fact{replaced}, owner: LeafSnapshot, reason: v1alpha1.ReasonSnapshotReplaced, report: (*snapshot.Observed).ReportReplaced, until: "the member has no other snapshot under the name"},
 		{phase: Keeping, when: []fact{hasLeaf, not(leafRecorded)}, step: RecordLeaf, owner: RootSnapshot},
 		{phase: Keeping, when: []fact{hasContent, not(secured)}, step: Secure, owner: LeafSnapshot},

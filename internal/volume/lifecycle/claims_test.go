@@ -233,7 +233,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	switch p.Step {
 	case None:
 		if p.Owner == "" {
-			return "nobody reports the state"
+			return "no controller reports the state"
 		}
 	case Place:
 		if s.PlacedIn() != "" {
@@ -256,7 +256,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		case root.Spec.VolumeName != "" && s.Promise == nil:
 			return "a leaf claim is created for a claim that has a volume (I3)"
 		case root.Spec.VolumeName == "" && !s.Selected():
-			return "a leaf claim is created that nobody asked for here"
+			return "a leaf claim is created that was not requested here"
 		case notFromSource(s) != "":
 			return notFromSource(s)
 		case s.Placement.Inside.Namespace == nil || s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
@@ -264,12 +264,12 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 	case Withdraw:
 		if s.Claim == nil || s.Claim.Spec.VolumeName != "" || deleting(s.Claim) {
-			return "a leaf claim is withdrawn that is gone, or has a volume (I2)"
+			return "a leaf claim is withdrawn that does not exist, or has a volume (I2)"
 		}
 	case Unplace:
 		// Ignore the remains of an abandoned promise: LeafClaimGone checks them.
 		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
-			return "a placement is removed that is another's, or of which something is left (I3)"
+			return "a placement is removed that belongs to another member, or whose leaf still exists (I3)"
 		}
 	case Unselect:
 		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
@@ -280,7 +280,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 	case Label:
 		if !here || s.LabelledFor() != "" {
-			return "a promise is labelled that another member has, or is to have (I3)"
+			return "a promise is labeled that is placed in another member (I3)"
 		}
 	case Unlabel:
 		if s.LabelledFor() != member.ClusterID || s.Claim != nil {
@@ -308,9 +308,9 @@ func silent(s *volume.Observed, p Plan) string {
 	case wanted && s.Claim != nil && s.Unlike() && s.Claim.Spec.VolumeName != "" && s.PlacedIn() == member.ClusterID && (s.Promise == nil || s.LabelledFor() == member.ClusterID):
 		return "a copy of something else is not reported (I6)"
 	case wanted && s.PlacedIn() == "id39":
-		return "a claim waits for another member, and nobody reports it (I6)"
+		return "a claim waits for another member, and no controller reports it (I6)"
 	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
-		return "a claim waits for a namespace that is not ours, and nobody reports it (I6)"
+		return "a claim waits for a foreign namespace, and no controller reports it (I6)"
 	case s.Root.Spec.VolumeName == "pv-9" && s.Claim != nil && s.Claim.Spec.VolumeName != "":
 		return "a second volume of a claim is not reported (I3)"
 	}

@@ -101,7 +101,7 @@ func hosts() []*corev1.PersistentVolume {
 	return all
 }
 
-// leafClaims returns all leaf claims, of the root and of a root that is gone.
+// leafClaims returns all leaf claims, of the root and of a deleted root.
 func leafClaims() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, uid := range []types.UID{"root", gone} {
@@ -243,22 +243,22 @@ func wrong(s *volume.Observed, p Plan) string {
 	switch p.Step {
 	case SetDelete:
 		if !destroyed || s.Root != nil {
-			return "a leaf PV is set to Delete that nobody asked to be destroyed (I2)"
+			return "a leaf PV is set to Delete although its destruction was not requested (I2)"
 		}
 	case DeleteClaim:
 		if !hostpv.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
-			return "a leaf claim is deleted whose volume may go with it (I2)"
+			return "a leaf claim is deleted although its volume may be destroyed with it (I2)"
 		}
 	case DeleteStale, DeleteRetained:
 		if !retained {
-			return "a leaf claim is deleted whose volume goes with it (I2)"
+			return "a leaf claim is deleted although its volume is destroyed with it (I2)"
 		}
 		if p.Step == DeleteStale && s.Stale() == nil || p.Step == DeleteRetained && s.Root != nil {
-			return "a leaf claim is deleted whose root lives (I2)"
+			return "a leaf claim is deleted although its root exists (I2)"
 		}
 	case DeleteLeft:
 		if s.Leaf != nil && !retained && (s.Held() || hostpv.HeldBy(s.Leaf, s.Left)) {
-			return "a leaf claim is deleted whose volume goes with it (I2)"
+			return "a leaf claim is deleted although its volume is destroyed with it (I2)"
 		}
 	case Repoint:
 		if !s.Stamped || s.Leaf.Status.Phase == corev1.VolumeBound {
@@ -269,7 +269,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		case s.Host == nil || !hostpv.Imported(s.Host) || s.Host.DeletionTimestamp != nil || s.Claimed() || s.Holder != nil:
 			return "a leaf PV is stamped for a host PV that does not represent it, or that goes"
 		case stamp && s.Stamp.Root.Namespace != "" || s.Leaf.Labels[v1alpha1.LabelHost] != member.HostID || s.Leaf.DeletionTimestamp != nil:
-			return "a leaf PV is taken that nobody lets this host have (I4)"
+			return "a leaf PV is taken without consent (I4)"
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
 			return "a leaf PV is taken that somebody in the member uses, or that is being deleted (I4)"
 		case s.TakenLeaf() == nil || s.TakenLeaf().Spec.PersistentVolumeReclaimPolicy != retains:
@@ -277,7 +277,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case Fulfil:
 		if !retained {
-			return "a promise is fulfilled by a volume that goes with its leaf claim (I2)"
+			return "a promise is fulfilled with a volume that is destroyed with its leaf claim (I2)"
 		}
 	case DestroyUnmirrored:
 		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.Root != nil {
@@ -293,11 +293,11 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case DropHost:
 		if s.Leaf != nil || s.Claimed() || !destroyed {
-			return "the host forgets a volume of which something is left (I1)"
+			return "the host drops its record of a volume that still exists (I1)"
 		}
 	case CreateHost:
 		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.PlacedIn() != member.ClusterID {
-			return "a volume is mirrored for a claim that has another, or is to have one elsewhere (I3)"
+			return "a volume is mirrored for a claim that has another volume, or will get one elsewhere (I3)"
 		}
 	case CreateClaim:
 		if s.Claim != nil || !s.Bound() || s.Leaf == nil {
@@ -305,25 +305,25 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case Secure, SetRetain, Stamp:
 		if !s.Stamped && !s.Held() && s.Holder == nil {
-			return "a leaf PV is written to that guarded takes for another's (I4)"
+			return "a leaf PV is written that guarded rejects as foreign (I4)"
 		}
 		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
-			return "a leaf PV is written to that is as it should be (I5)"
+			return "a leaf PV is written although it is correct (I5)"
 		}
 	case UpdateHost:
 		if s.CurrentHost() == nil {
-			return "a host PV is written to that is as it should be (I5)"
+			return "a host PV is written although it is correct (I5)"
 		}
 	default: // neither destroys nor creates anything
 	}
 	settled := s.Bound() && s.Held() && s.PlacedIn() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
 	switch {
 	case p.Step != None && p.Owner == "":
-		return "nobody takes the step"
+		return "no controller takes the step"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
-		return "nobody reports the state"
+		return "no controller reports the state"
 	case p.Step == None && p.Report == nil && s.Bound() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.Abandoned(s.Host) && !waits(s):
-		return "a bound claim has no volume in the member, and nobody tells the user (I6)"
+		return "a bound claim has no volume in the member, and no controller reports it (I6)"
 	}
 	return ""
 }

@@ -110,7 +110,7 @@ var (
 	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
 	mayBeKnown = fact{"the member retains it or handed it over, or it may have been mirrored", "the member neither retains it nor handed it over, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
 	adoptable  = fact{"a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
-	mayDelete  = fact{"it goes with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
+	mayDelete  = fact{"it is destroyed with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
 )
 
 // Facts of the leaf claim.

@@ -10,7 +10,7 @@ import (
 )
 
 // An admin's host PV that is being deleted keeps its finalizer as long as a claim may be bound to
-// it, whatever the cache of claims shows.
+// it, even if the cache of claims does not show one.
 func TestFinalizerOfImport(t *testing.T) {
 	tests := map[string]struct {
 		phase corev1.PersistentVolumePhase

@@ -32,19 +32,19 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	case p.Step == Take:
 		return "a volume is stamped before it is recorded who asks for it (I1)"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
-		return "nobody reports the state"
+		return "no controller reports the state"
 	}
 	if p.Step != Import {
 		if s.BoundToImport() && !s.Importable() && (p.Owner != RootPVC || p.Report == nil) {
-			return "a claim is bound to a host PV that gets no volume, and nobody reports it (I6)"
+			return "a claim is bound to a host PV that gets no volume, and no controller reports it (I6)"
 		}
 		return ""
 	}
 	switch leaf := s.Leaf; {
 	case leaf == nil || leaf.DeletionTimestamp != nil || s.Host != nil || len(s.Imports) != 1 || s.Imports[0].DeletionTimestamp != nil:
-		return "a host PV is recorded for a volume that is not there, or has another host PV (I3)"
+		return "a host PV is recorded for a volume that does not exist, or has another host PV (I3)"
 	case leaf.Labels[v1alpha1.LabelHost] != member.HostID:
-		return "a volume is recorded that nobody lets this host have (I4)"
+		return "a volume is recorded without consent (I4)"
 	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
 		return "a volume is recorded that somebody in the member uses, or that is being deleted (I4)"
 	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
@@ -53,8 +53,8 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	return ""
 }
 
-// For every combination of objects, the plan for a volume that admins' host PVs request takes it
-// from nobody.
+// For every combination of objects, the plan for a volume that admins' host PVs request does not
+// take it from another user.
 func TestEveryImport(t *testing.T) {
 	first, second, ending := asking("asks"), asking("asks-too"), asking("asks")
 	ending.DeletionTimestamp = &deleted
@@ -173,7 +173,7 @@ func TestImports(t *testing.T) {
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"Failed":        {leaf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"being deleted": {leaf(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"an earlier note that says else": {leaf(func(pv *corev1.PersistentVolume) {
+		"an earlier record with another value": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"more than it has": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},

@@ -107,7 +107,7 @@ var volumes = []section{
 		{phase: Provisioning, when: []fact{not(mirrored)}, owner: RootPVC, until: "leaf claim and leaf PV are bound to each other"},
 		{phase: Mirrored, owner: RootPVC, until: "the host binds the claim"},
 	}},
-	{title: "Its claim is bound to it, and its disk goes with the last Pod, which is gone", when: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, rows: []row{
+	{title: "Its claim is bound to it, and its disk is released with the last Pod, which is gone", when: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, rows: []row{
 		{phase: Idle, when: []fact{not(dated)}, step: MarkUnused, owner: RootPV},
 		{phase: Idle, when: []fact{not(counted)}, step: CountGrace, owner: RootPV},
 		{phase: Idle, when: []fact{not(graceOver)}, owner: RootPV, until: "the grace period is over, or a Pod uses it"},

@@ -78,7 +78,7 @@ func everywhere(kind string) *unstructured.Unstructured {
 		"cephfs":       map[string]any{"user": planted},
 		"mountOptions": []any{"password=" + planted},
 	}
-	// These kinds have no field for a secret of a user; their texts are searched all the same.
+	// These kinds have no field for a secret of a user; but their texts are also searched.
 	said := "Bearer " + planted
 	status := map[string]any{
 		"phase": "Pending", "message": said, "conditions": []any{map[string]any{"type": "Ready", "message": said}},

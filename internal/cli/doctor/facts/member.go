@@ -27,8 +27,8 @@ import (
 const (
 	// hostTimeout bounds one request to the host.
 	hostTimeout = 15 * time.Second
-	// firstAnswer bounds the first request to a member, so that one that is away costs no more.
-	// memberTimeout bounds each of the others, and memberTotal all of them.
+	// firstAnswer is the timeout of the first request to a member, so that a member that is away
+	// adds only this time. memberTimeout bounds each of the others, and memberTotal all of them.
 	firstAnswer   = 2 * time.Second
 	memberTimeout = 10 * time.Second
 	memberTotal   = time.Minute
@@ -44,7 +44,7 @@ type Way struct {
 	HostOnly bool
 }
 
-// Read reads the host, and then the members, all at once. It fails if the host does not answer.
+// Read reads the host, and then the members, all at once. It fails if the host does not respond.
 func Read(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)

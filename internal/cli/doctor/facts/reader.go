@@ -26,7 +26,7 @@ const (
 	// pageSize is the limit of one page of a list, and most that of all pages together.
 	pageSize = 500
 	most     = 20_000
-	// asking is how many requests are under way to one cluster at a time.
+	// asking is the maximum number of concurrent requests to one cluster.
 	asking = 8
 )
 

@@ -53,12 +53,12 @@ func TestPath(t *testing.T) {
 		want   Path
 	}{
 		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, Path{Code: 200}},
-		"nobody answers the server": {func(w http.ResponseWriter, _ *http.Request) {
+		"the server does not respond": {func(w http.ResponseWriter, _ *http.Request) {
 			status(w, 503, metav1.StatusReasonServiceUnavailable, "")
 		}, Path{Code: 503}},
 		"the user may not ask": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, Path{Code: 403, Own: true}},
 		"the manager rejects":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, Path{Code: 403}},
-		"no answer at all":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Path{}},
+		"no response at all":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Path{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {

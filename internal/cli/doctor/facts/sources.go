@@ -16,10 +16,10 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// Source is a cluster that answers.
+// Source is a cluster that responds.
 type Source struct {
 	client.Client
-	// Raw has what is no object, such as logs.
+	// Raw has data that is not an object, such as logs.
 	Raw kubernetes.Interface
 	// Name of the registration, or "" for the host.
 	Name string
@@ -27,7 +27,7 @@ type Source struct {
 	ID string
 }
 
-// Sources are the clusters of an installation that answer, and why others do not.
+// Sources are the clusters of an installation that respond, and the reasons why others do not.
 type Sources struct {
 	Host    Source
 	Members []Source
@@ -104,8 +104,8 @@ func openHost(ctx context.Context, env *command.Env, m *misses) (*reader, string
 	return host, id, nil
 }
 
-// open connects to a member with its registration's kubeconfig, which it returns even if the
-// member does not answer.
+// open connects to a member with its registration's kubeconfig, which it returns even if the member
+// does not respond.
 func (v *visit) open(ctx context.Context, registration *v1alpha1.ClusterRegistration) (*Source, []byte, error) {
 	config, raw, err := v.credentials(ctx, registration)
 	if err != nil {
@@ -136,7 +136,7 @@ func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterR
 }
 
 func another(is, recorded string) error {
-	return fmt.Errorf("another cluster answers (ID %s) than the one that is recorded (ID %s)", is, recorded)
+	return fmt.Errorf("the cluster at this address has ID %s, but the recorded ID is %s", is, recorded)
 }
 
 // nameIn returns the name of the registration that has a cluster, or "".

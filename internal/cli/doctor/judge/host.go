@@ -27,7 +27,7 @@ var gatesNeeded = map[string]string{
 	"NominatedNodeNameForExpectation": "the scheduler names no node before it binds volumes, so the manager doesn't create the Pods in members that the disks wait for",
 	"VolumeAttributesClass":           "claims can have no VolumeAttributesClass",
 	"AnyVolumeDataSource":             "claims lose data sources other than snapshots and claims",
-	"HonorPVReclaimPolicy":            "a volume may be forgotten before it is deleted",
+	"HonorPVReclaimPolicy":            "a volume's record may be lost before the volume is deleted",
 }
 
 // controllersNeeded are controllers of kube-controller-manager that Xylem relies on.
@@ -133,7 +133,7 @@ func within(ahead, precision time.Duration) time.Duration {
 	return (ahead.Abs() + precision).Truncate(time.Second) + time.Second
 }
 
-// registrations repeats the conditions that an admin has to look at.
+// registrations repeats the conditions that an admin must check.
 func registrations(h *facts.Host) []Finding {
 	if !h.Registrations.Read || h.Definition.Absent() {
 		return nil
@@ -162,7 +162,7 @@ func registrations(h *facts.Host) []Finding {
 	return found
 }
 
-// tokenSoon is how long before its end a token that nobody renews is reported.
+// tokenSoon is how long before its expiry a token that is not renewed is reported.
 const tokenSoon = 12 * time.Hour
 
 // tokens checks when the manager's tokens for members expire.

@@ -63,10 +63,10 @@ func established(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// stale is how old the renewal of a Lease must be before nobody seems to hold it.
+// stale is the age of a Lease's renewal from which the Lease counts as unheld.
 const stale = time.Minute
 
-// expired reports whether nobody renews a Lease, at a time by the cluster's clock.
+// expired reports whether a Lease is not renewed, at a time of the cluster's clock.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	lasts := max(stale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts

@@ -70,7 +70,7 @@ func kubernetes(is, cluster string) []Finding {
 	case is == "":
 		return nil
 	case err != nil:
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is no version of Kubernetes", where, is), "Check what answers at its address."}}
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a version of Kubernetes", where, is), "Check which server responds at its address."}}
 	case v.LessThan(version.MustParseGeneric(oldest)):
 		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade it."}}
 	case cluster == "" && v.LessThan(version.MustParseGeneric(nominates)):

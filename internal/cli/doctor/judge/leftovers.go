@@ -52,7 +52,7 @@ func hostLeftovers(h *facts.Host) []Finding {
 	report(Warning, "Secret", k.straySecrets(h), "They have credentials of clusters, and no registration refers to them",
 		fmt.Sprintf("Delete them: kubectl -n %s delete secret NAME. In the member, delete the account too.", h.Namespace))
 	report(Warning, "CSIStorageCapacity", k.strayCapacities(h), "They publish capacity of clusters that no registration has", fmt.Sprintf("Delete them: kubectl -n %s delete csistoragecapacity NAME", h.Namespace))
-	report(Warning, "StorageClass", k.strayClasses(h), "They were reflected from members that are not registered", "Delete them, unless claims are to be created with them: kubectl delete storageclass NAME")
+	report(Warning, "StorageClass", k.strayClasses(h), "They were reflected from members that are not registered", "Delete them, unless new claims should use them: kubectl delete storageclass NAME")
 	whole := h.Nodes.Read && h.Heartbeats.Read && h.Volumes.Read && h.Secrets.Read && h.Capacities.Read && h.Classes.Read
 	if len(found) == 0 && whole {
 		return []Finding{ok(CheckLeftovers, "", "nothing is left of members that are not registered")}

@@ -39,8 +39,8 @@ func SchemaOf(is, want *unstructured.Unstructured) Schema {
 	return s
 }
 
-// fieldsOf returns the fields of a definition's schemas by their paths, with all that is said
-// about each, except descriptions.
+// fieldsOf returns the fields of a definition's schemas by their paths, with all their properties
+// except descriptions.
 func fieldsOf(definition *unstructured.Unstructured) map[string]string {
 	fields := map[string]string{}
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")

@@ -95,8 +95,8 @@ func rename(text string, from, to Account) string {
 // chosen are variables whose values a member's admin chooses by the chart.
 var chosen = []string{"allowedNames", "deniedNames"}
 
-// Differences returns the names of the parts in which a policy differs from the one that is
-// shipped, whatever its messages are.
+// Differences returns the names of the parts in which a policy differs from the shipped one. It
+// ignores messages.
 func Differences(is, want *admissionv1.ValidatingAdmissionPolicy) []string {
 	a, b := partsOf(&is.Spec), partsOf(&want.Spec)
 	var differ []string

@@ -45,7 +45,8 @@ type Part struct {
 	// Account is the manager's ServiceAccount in the member. Lifetime is that of its tokens.
 	Account  string
 	Lifetime time.Duration
-	// Prepared: the member already has the objects. Otherwise, Objects are to be applied.
+	// Prepared reports whether the member already has the objects. Otherwise, the command applies
+	// Objects.
 	Prepared bool
 	Objects  []*unstructured.Unstructured
 	// Journal records what is created, including in the host.
@@ -97,7 +98,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 	return nil
 }
 
-// found returns the object as it is in the member, or nil.
+// found returns the current object in the member, or nil.
 func (r *Part) found(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(obj.GroupVersionKind())

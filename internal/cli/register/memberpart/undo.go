@@ -68,7 +68,7 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 		lines = append(lines, "Undone: "+strings.Join(undone, ", "))
 	}
 	if len(left) > 0 {
-		lines = append(append(lines, "Left, to be undone by hand, in this order:"), left...)
+		lines = append(append(lines, "Left, to be undone manually, in this order:"), left...)
 	}
 	if len(j.updated) > 0 {
 		lines = append(lines, "Brought up to date, and left so: "+strings.Join(j.updated, ", "))

@@ -27,13 +27,13 @@ func TestRollback(t *testing.T) {
 	}{
 		"no write":                       {want: "Nothing was changed"},
 		"a rejected write is not undone": {writes: []write{{what: "a", err: refused, there: true}}, want: "Nothing was changed"},
-		"the answer was lost, and it was made": {
+		"the response was lost, but the object was created": {
 			writes: []write{{what: "a", there: true}, {what: "b", err: lost, there: true}}, want: "Undone: b, a",
 		},
-		"the answer was lost, and it was not made": {writes: []write{{what: "b", err: lost}}, want: "Nothing was changed"},
+		"the response was lost, and the object was not created": {writes: []write{{what: "b", err: lost}}, want: "Nothing was changed"},
 		"ends at the first that fails": {
 			writes: []write{{what: "a", there: true}, {what: "b", there: true, stuck: lost}, {what: "c", there: true}},
-			want:   "Undone: c\nLeft, to be undone by hand, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
+			want:   "Undone: c\nLeft, to be undone manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
 		},
 		"names changed objects": {
 			writes: []write{{what: "a", there: true}}, updated: []string{"role"},

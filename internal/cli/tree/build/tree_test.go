@@ -26,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "write testdata again")
 
 const (
 	hostID    = "host-id"
@@ -294,7 +294,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update writes it again):\n%s", file, diff)
 	}
 }
 

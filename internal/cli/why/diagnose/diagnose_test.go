@@ -187,7 +187,7 @@ func TestOf(t *testing.T) {
 			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since noon`)),
 			want:  Problem, reason: v1alpha1.ReasonAttaching, says: []string{"since noon", toDoOfXylem[v1alpha1.ReasonAttaching]},
 		},
-		"a volume that nobody uses is no problem": {
+		"an unused volume is not a problem": {
 			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetached, "attached to no node")), want: Well,
 		},
 		"a volume that cannot be detached does not concern a Pod that runs": {
@@ -234,7 +234,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestTimes: the steps of a claim follow whatever the diagnosis is, those of a Pod's claims do not.
+// TestTimes checks that the steps of a claim are printed with every diagnosis, and those of a Pod's
+// claims are not.
 func TestTimes(t *testing.T) {
 	after := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
 	mirrored := with(boundClaim(), func(c *gather.ClaimFacts) {

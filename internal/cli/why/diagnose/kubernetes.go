@@ -9,8 +9,8 @@ var toDoOfKubernetes = map[string]string{
 	"ErrImageNeverPull":          "Change imagePullPolicy, or load the image on the member's nodes.",
 	"InvalidImageName":           "Correct the image's name.",
 	"CreateContainerConfigError": "Correct what the message names: usually a key of a ConfigMap or Secret that does not exist.",
-	"CreateContainerError":       "Correct the container's command, mounts or security context, whichever the message names.",
-	"RunContainerError":          "Correct the container's command, mounts or security context, whichever the message names.",
+	"CreateContainerError":       "Correct the container's command, mounts or security context, as the message describes.",
+	"RunContainerError":          "Correct the container's command, mounts or security context, as the message describes.",
 	"CrashLoopBackOff":           "Read the log of the last run with `kubectl logs --previous`.",
 	"ContainersNotReady":         "Read the containers' logs with `kubectl logs`, and check their readiness probes.",
 	// The scheduler, in the host or in the member.

@@ -22,7 +22,7 @@ func (r *Reporter) EventWithdrawn(root *corev1.PersistentVolumeClaim) {
 		"withdrawn from member %q before a volume was bound there", r.link.Registration)
 }
 
-// EventGrown reports that the member is to expand the volume.
+// EventGrown reports that Xylem requested the expansion of the volume in the member.
 func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "requested member %q to expand the volume to %s", r.link.Registration, to.String())
 }

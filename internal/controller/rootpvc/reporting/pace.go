@@ -17,9 +17,9 @@ const (
 	paceRefill = 10 * time.Second
 	// paced is for how many claims it is counted.
 	paced = 4096
-	// Answer is how long the host's PV controller is given to ask for a volume, after
-	// the scheduler has chosen the node. It does so within milliseconds, and later where
-	// it met with a conflict, of which it would tell the user as a Warning.
+	// Answer is the time that the host's PV controller has to request a volume after the scheduler
+	// has selected the node. It does so within milliseconds, or later after a conflict, which it
+	// would report to the user as a Warning.
 	Answer = time.Second
 )
 

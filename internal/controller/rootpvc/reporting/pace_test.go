@@ -40,8 +40,8 @@ func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 
 var member38 = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// A member that keeps changing its message about a claim causes no more writes than its share,
-// and its last message is reported nevertheless.
+// A member that keeps changing its message about a claim causes no more writes than its share, but
+// its last message is still reported.
 func TestWordsArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
@@ -62,13 +62,13 @@ func TestWordsArePaced(t *testing.T) {
 	}
 	after := r.Owes(root.UID)
 	if after == 0 || r.Owes(root.UID) != 0 {
-		t.Fatalf("looked at again after %s", after)
+		t.Fatalf("checked again after %s", after)
 	}
 	clock.Step(after)
 	if say(v1alpha1.ReasonProvisioningFailed, "last"); told.written != paceBurst+1 {
-		t.Error("the last words are not told")
+		t.Error("the last message is not reported")
 	}
 	if say(v1alpha1.ReasonVolumeLost, "lost"); told.written != paceBurst+2 {
-		t.Error("what is not of the member's own words is held back")
+		t.Error("a message that is not the member's own is delayed")
 	}
 }

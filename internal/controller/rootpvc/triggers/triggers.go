@@ -259,7 +259,7 @@ func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Requ
 	key := client.ObjectKeyFromObject(root)
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a claim that is gone", "root", key)
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a deleted claim", "root", key)
 	}
 	if leaf == nil {
 		return nil
@@ -289,7 +289,7 @@ func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// withClones enqueues claims, and those that are to be created from them.
+// withClones enqueues claims, and the claims that have them as their data source.
 func (r *claims) withClones(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
 	for _, request := range requests {
 		requests = append(requests, r.clones(ctx, request.NamespacedName)...)
@@ -297,11 +297,11 @@ func (r *claims) withClones(ctx context.Context, requests []reconcile.Request) [
 	return requests
 }
 
-// clones enqueues the claims that are to be created from a claim, by its name.
+// clones enqueues the claims whose data source is a claim, by its name.
 func (r *claims) clones(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	found, err := index.ClaimsFrom(ctx, r.Host, claim.Namespace, datasource.ClaimKey(claim.Name))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that are to be created from a claim", "root", claim)
+		ctrl.LoggerFrom(ctx).Error(err, "look up the clones of a claim", "root", claim)
 	}
 	requests := make([]reconcile.Request, 0, len(found))
 	for i := range found {
@@ -310,15 +310,15 @@ func (r *claims) clones(ctx context.Context, claim types.NamespacedName) []recon
 	return requests
 }
 
-// ofSnapshot enqueues the claims that are to be created from a VolumeSnapshot, or from that of a
-// content, by its name in either cluster.
+// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or that of a content, by
+// its name in either cluster.
 func (r *claims) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Host, index.SnapshotNamed(obj))
 	return route.RequestsFor[corev1.PersistentVolumeClaim](ctx, claims, err, nil)
 }
 
-// restores enqueues the claims that are to be created from a snapshot: whether the member's snapshots
-// can be read has changed.
+// restores enqueues the claims whose data source is a snapshot, because the readability of the
+// member's snapshots has changed.
 func (r *claims) restores(ctx context.Context, _ string) []reconcile.Request {
 	return r.each(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
 		source, has := datasource.Of(claim)
@@ -326,9 +326,9 @@ func (r *claims) restores(ctx context.Context, _ string) []reconcile.Request {
 	})
 }
 
-// ofSource enqueues what depends on where a root claim is: the claims that are to be created from
-// it, and, if it has a data source itself, the others of its Pods, which wait until it is known
-// whether that is here.
+// ofSource enqueues the claims that depend on the location of a root claim: its clones and, if it
+// has a data source itself, the other claims of its Pods, which wait until the location of that
+// source is known.
 func (r *claims) ofSource(ctx context.Context, root client.Object) []reconcile.Request {
 	requests := r.clones(ctx, client.ObjectKeyFromObject(root))
 	if claim, ok := root.(*corev1.PersistentVolumeClaim); ok && datasource.Has(claim) && claim.Spec.VolumeName == "" {
