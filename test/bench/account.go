@@ -65,7 +65,7 @@ func (c Count) ofPod() bool {
 	return strings.HasPrefix(c.Resource, "pods") || c.Resource == "events (pod)"
 }
 
-// shared reports whether the requests are made at intervals, whatever the number of volumes.
+// shared reports whether the requests are made at intervals, regardless of the number of volumes.
 func (c Count) shared() bool {
 	switch c.Resource {
 	case "leases", "clusterregistrations", "clusterregistrations/status", "nodes", "nodes/status", "csistoragecapacities", "namespaces":
@@ -81,7 +81,7 @@ func (a account) close(ctx context.Context, run *Run) error {
 		return err
 	}
 	if run.Values[restarts] > 0 {
-		a.metrics = metrics{} // metrics are of the current process only
+		a.metrics = metrics{} // metrics cover only the current process
 	}
 	run.CPUSeconds, run.PeakMiB = m.cpu()-a.cpu(), a.r.peak()/(1<<20)
 	run.Reconciles = map[string]float64{}

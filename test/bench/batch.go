@@ -28,7 +28,7 @@ var (
 	grownSize = resource.MustParse("2Gi")
 )
 
-// batch is a number of claims with a Pod each.
+// batch is a number of claims, each with a Pod.
 type batch struct {
 	namespace, class string
 	claims           int

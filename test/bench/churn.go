@@ -15,7 +15,7 @@ import (
 
 const (
 	partChurn = "churn"
-	partRest  = "at rest after it"
+	partRest  = "idle after it"
 	// samplesOfChurn is the number of times that memory is sampled during churn.
 	samplesOfChurn = 40
 )
@@ -24,15 +24,15 @@ const (
 const (
 	heapKiB      = "heap KiB"
 	heapGrowth   = "heap, last third over middle third"
-	restWrites   = "writes at rest"
-	restProbes   = "probes per member and 10 s"
-	restCPU      = "CPU at rest, % of a core"
-	restRequests = "other requests at rest"
-	restWatches  = "watches begun at rest"
+	restWrites   = "writes when idle"
+	restProbes   = "probes per member in 10 s"
+	restCPU      = "CPU when idle, % of a core"
+	restRequests = "other requests when idle"
+	restWatches  = "watches started when idle"
 )
 
-// churn creates, grows and deletes claims at a steady rate and samples memory. Then it measures
-// the manager at rest.
+// churn creates, expands and deletes claims at a steady rate and samples memory. Then it measures
+// the idle manager.
 func (b *bench) churn(ctx context.Context) error {
 	r, err := b.clusters(ctx, 2)
 	if err != nil {
@@ -110,8 +110,8 @@ func (r *rig) sample(ctx context.Context, run *Run, begin time.Time, stop <-chan
 	}
 }
 
-// lives creates the claims and Pods at the batch's rate. It grows each claim once its Pod runs,
-// and deletes it once it has grown.
+// lives creates the claims and Pods at the batch's rate. It expands each claim once its Pod runs,
+// and deletes it once it has been expanded.
 func (b batch) lives(ctx context.Context, r *rig) (map[string]time.Time, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	var asked map[string]time.Time
@@ -142,7 +142,7 @@ func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Ti
 	done := make([]bool, b.claims)
 	count := 0
 	var failed error // the last error; it is retried
-	err := r.await(ctx, "come and gone", b.claims, func() int {
+	err := r.await(ctx, "created and deleted", b.claims, func() int {
 		there := ready()
 		for i := range b.claims {
 			if _, ok := there[claimName(i)]; !ok || done[i] {
@@ -161,7 +161,7 @@ func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Ti
 	return nil
 }
 
-// atRest measures what the manager does while no object changes.
+// atRest measures the manager while no object changes.
 func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	if err := r.settle(ctx); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	if err != nil {
 		return err
 	}
-	r.b.say("      at rest for %s", r.b.rest)
+	r.b.say("      idle for %s", r.b.rest)
 	timer := time.NewTimer(r.b.rest)
 	defer timer.Stop()
 	select {
@@ -199,7 +199,7 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 		}
 	}
 	run.Values[restCPU] = 100 * run.CPUSeconds / r.b.rest.Seconds()
-	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, watches begun %.0f, CPU %.1f %% of a core",
+	r.b.say("      writes %.0f, probes per member in 10 s %.2f, other requests %.0f, watches started %.0f, CPU %.1f %% of a core",
 		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches], run.Values[restCPU])
 	return r.addWithHeap(ctx, run)
 }

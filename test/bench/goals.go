@@ -34,7 +34,7 @@ const (
 	maxOfDriver    = 1.3
 	maxCreate      = 6.0 // writes for each volume
 	maxDelete      = 4.0
-	maxProbes      = 1.05 // for each member in 10 s: one, and one at the edge of the interval
+	maxProbes      = 1.05 // for each member in 10 s: one, plus one at the edge of the interval
 	maxHeapEach    = 10.0 // KiB for each volume
 	maxHeapMember  = 8.0  // MiB for each idle member
 	maxRestart     = 20.0 // s
@@ -125,8 +125,8 @@ func (r *report) judge() []Goal {
 		full = r.find(scaleName, partRestart)
 	}
 	atRest := func(scenario string, runs []*Run) {
-		atMost("at rest ("+scenario+"): writes", 0, "", runs, value(restWrites))
-		atMost("at rest ("+scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
+		atMost("idle ("+scenario+"): writes", 0, "", runs, value(restWrites))
+		atMost("idle ("+scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
 	}
 	atRest(churnName, r.find(churnName, partRest))
 	atRest(scaleName, full)

@@ -26,8 +26,8 @@ const (
 	partDelete  = " delete" // appended to a mode
 )
 
-// restarts counts how often the manager was restarted after it exited by itself.
-const restarts = "times that the manager was started again"
+// restarts counts how often the manager was restarted after it had exited.
+const restarts = "restarts of the manager"
 
 // Names of measured times, by their start and end.
 const (
@@ -36,7 +36,7 @@ const (
 	askedRuns      = "created to Pod running"
 	leafBoundBound = "leaf Bound to Bound"
 	leafRunsRuns   = "leaf Pod running to Pod running"
-	askedGone      = "deleted to volume gone"
+	askedGone      = "deleted to volume deleted"
 )
 
 // part is the configuration of one part of a scenario.
@@ -153,7 +153,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	_, run.Seconds = span(asked, gone)
 	run.Rate = float64(len(gone)) / run.Seconds
 	run.Times[askedGone] = between(asked, gone)
-	r.b.say("      gone: %.1f/s, all after %.1f s", run.Rate, run.Seconds)
+	r.b.say("      deleted: %.1f/s, all after %.1f s", run.Rate, run.Seconds)
 	r.b.report.add(run)
 	r.forget(b.namespace)
 	return nil
@@ -207,7 +207,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 		_, err := r.native.client.CoreV1().PersistentVolumeClaims(b.namespace).Create(ctx, b.claim(i), metav1.CreateOptions{})
 		return err
 	}); err != nil {
-		return fmt.Errorf("create claims for volumes that wait: %w", err)
+		return fmt.Errorf("create claims for existing volumes: %w", err)
 	}
 	if err := r.await(ctx, "bound", b.claims, func() int { return r.native.count(bound, b.namespace) }); err != nil {
 		return err
@@ -278,8 +278,8 @@ func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	return nil
 }
 
-// yardDriver measures the yardstick driver: a script creates the same objects in host and
-// members. Pods run in both, because nobody mirrors their status. The manager does not run.
+// yardDriver measures the yardstick driver: a script creates the same objects in host and members.
+// Pods run in both, because nothing mirrors their status. The manager does not run.
 func (r *rig) yardDriver(ctx context.Context, p part) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -352,7 +352,7 @@ func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
 	return group.Wait()
 }
 
-// restart starts the manager, unless it runs, and waits until it is at rest and members accept
+// restart starts the manager unless it is running, and waits until it is idle and members accept
 // Pods.
 func (r *rig) restart(ctx context.Context) error {
 	if err := r.x.Manager.Start(ctx); err != nil {
@@ -364,7 +364,7 @@ func (r *rig) restart(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// The node controller adds them while nobody renews the node's Lease.
+			// The node controller adds them while the node's Lease is not renewed.
 			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != v1alpha1.DefaultTaintKey }) {
 				return fmt.Errorf("it has the taints %v", node.Spec.Taints)
 			}
@@ -377,7 +377,8 @@ func (r *rig) restart(ctx context.Context) error {
 	return err
 }
 
-// kept calls do, and meanwhile restarts the manager whenever it exits, as its Deployment would.
+// kept calls do, and restarts the manager whenever it exits in the meantime, as its Deployment
+// would.
 func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
 	keeping, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -390,7 +391,7 @@ func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
 			case <-r.x.Manager.Done():
 			}
 			run.Values[restarts]++
-			r.b.say("      the manager has ended by itself, and is started again")
+			r.b.say("      the manager has exited, and is being restarted")
 			if err := r.x.Manager.Start(keeping); err != nil && keeping.Err() == nil {
 				r.b.say("      it does not start: %v", err)
 			}

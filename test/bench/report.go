@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// report has all results, and the machine that they are from.
+// report has all results, and the machine on which they were measured.
 type report struct {
 	Date     time.Time         `json:"date"`
 	Commit   string            `json:"commit"`
@@ -37,8 +37,8 @@ func newReport(ctx context.Context, s settings) *report {
 			"system": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(), "load before": loadAverage(),
 		},
 		Limits: map[string]string{
-			"kube-controller-manager, kube-scheduler, csi-provisioner, csi-resizer": fmt.Sprintf("%d requests a second", s.qps),
-			"manager, and this program":    "none of their own",
+			"kube-controller-manager, kube-scheduler, csi-provisioner, csi-resizer": fmt.Sprintf("%d requests per second", s.qps),
+			"manager, and this program":    "no limits",
 			"workers of csi-provisioner":   "its default, 100",
 			"fence and probe of a member":  fmt.Sprintf("%s, %s, as shipped", harness.ShippedFence, harness.ShippedProbe),
 			"kube-apiserver":               "its defaults (priority and fairness on)",
@@ -66,7 +66,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// ofFile returns the first value of a key in a file of the kernel.
+// ofFile returns the first value of a key in a kernel file.
 func ofFile(path, key string) string {
 	content, err := os.ReadFile(path) //nolint:gosec // named above
 	if err != nil {
@@ -113,7 +113,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// text returns the report for people.
+// text returns the report as text.
 func (r *report) text() string {
 	r.Goals = r.judge()
 	var out bytes.Buffer
@@ -129,9 +129,9 @@ func (r *report) text() string {
 		}
 		_ = w.Flush() // into memory
 	}
-	section("Throughput, and what the manager used", r.throughput())
+	section("Throughput, and resource usage of the manager", r.throughput())
 	section("Times in ms", r.times())
-	section("Requests of the manager's for each claim", r.requests())
+	section("Requests of the manager for each claim", r.requests())
 	section("Reconciles for each claim", r.reconciles())
 	section("Other values", r.values())
 	section("Goals", r.goals())
@@ -170,8 +170,8 @@ func (r *report) times() [][]string {
 	return rows
 }
 
-// requests returns a table of the first repeat of each part. The JSON has the others, whose
-// cost is the same.
+// requests returns a table of the first repeat of each part. The JSON has the others, which have
+// the same cost.
 func (r *report) requests() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "SIDE", "VERB", "RESOURCE", "EACH", "REFUSED"}}
 	for _, run := range r.Runs {

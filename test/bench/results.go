@@ -82,8 +82,8 @@ func distribution(samples []time.Duration) Distribution {
 	return d
 }
 
-// between returns the time between two stages of the same objects, where both were seen. It
-// counts stages that were seen in reverse order, by different watches, as zero.
+// between returns the time between two stages of the same objects, if both were observed. It counts
+// stages that different watches observed in reverse order as zero.
 func between(from, to map[string]time.Time) Distribution {
 	var samples []time.Duration
 	for name, end := range to {
@@ -110,7 +110,7 @@ func span(from, to map[string]time.Time) (first time.Time, seconds float64) {
 	return first, last.Sub(first).Seconds()
 }
 
-// progress returns how many there were after how many seconds, with at most 200 points.
+// progress returns the count over time in seconds, with at most 200 points.
 func progress(first time.Time, times map[string]time.Time) [][2]float64 {
 	all := make([]time.Time, 0, len(times))
 	for _, at := range times {

@@ -31,17 +31,16 @@ const (
 	// classDriver is the class, in the host, of the yardstick driver's claims.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
-	// driverName is the provisioner of that class, and of volumes that nobody provisions.
+	// driverName is the provisioner of that class, and of volumes without a real provisioner.
 	driverName = "bench.invalid"
-	// stall is how long a wait may make no progress.
+	// stall is the maximum time that a wait may make no progress.
 	stall = 2 * time.Minute
-	// look is the interval at which a wait checks its condition, and tell the interval at which it
-	// prints progress.
+	// look is the interval for checking a condition, and tell the interval for printing progress.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
 	// sharedSpace is the namespace of all claims and Pods that Xylem pushes.
 	sharedSpace = "bench"
-	// heldMark is in the names of the objects that keep the namespace. Their times are not
+	// heldMark is part of the names of the objects that keep the namespace. Their times are not
 	// measured.
 	heldMark = "-held-"
 	// hostNodes is the number of nodes for the Pods of the yardstick driver.
@@ -147,7 +146,7 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 // classes creates the host's classes: one that mirrors, one that promises, and one for
 // yardsticks.
 func (r *rig) classes(ctx context.Context) error {
-	// Like Xylem's own driver, it attaches nothing.
+	// Like Xylem's own driver, it does not attach volumes.
 	driver := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: driverName},
 		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
@@ -237,9 +236,9 @@ func (r *rig) hold(ctx context.Context) error {
 	})
 }
 
-// counted waits until all members are accounted for and the registrations report the given
-// number of bound volumes and no problems. They are updated at intervals, and prove that the
-// manager recognizes the volumes as its own.
+// counted waits until all members are accounted for and the registrations report the given number
+// of bound volumes and no problems. This proves that the manager recognizes the volumes as its own.
+// The registrations are updated at intervals.
 func (r *rig) counted(ctx context.Context, volumes int) error {
 	var looked time.Time
 	var lacking error
@@ -270,13 +269,13 @@ func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	}
 	counts, err := r.x.Counts(ctx)
 	if err == nil && (int(counts.Bound) != volumes || counts.Pending+counts.Deleting+counts.Orphaned > 0) {
-		err = fmt.Errorf("the registrations count %+v, and not %d bound", counts, volumes)
+		err = fmt.Errorf("the registrations count %+v, not %d bound", counts, volumes)
 	}
 	return members, err
 }
 
-// gone returns how many claims of the shared namespace are gone from everywhere, with their
-// Pods and volumes.
+// gone returns how many claims of the shared namespace are deleted in all clusters, with their Pods
+// and volumes.
 func (r *rig) gone() int {
 	n := math.MaxInt
 	for _, s := range []stage{podGone, claimGone, volumeGone} {
@@ -292,7 +291,7 @@ func (r *rig) forget(namespace string) {
 }
 
 // errStalled reports that a wait made no progress for too long.
-var errStalled = errors.New("nothing happened for " + stall.String())
+var errStalled = errors.New("no progress for  " + stall.String())
 
 // await waits until count returns all, and prints progress.
 func (r *rig) await(ctx context.Context, what string, all int, count func() int) error {

@@ -17,15 +17,15 @@ const (
 	partNone       = "no members"
 	partIdle       = "idle members"
 	partRestart    = "restart"
-	partFull       = "all volumes at rest" // none if all exist at the restart
+	partFull       = "all volumes, idle" // none if all exist at the restart
 	heapEach       = "heap KiB for each volume"
 	heapMember     = "heap MiB for each idle member"
 	restartSeconds = "restart to settled, s"
 	residentMiB    = "resident MiB, peak"
 )
 
-// scale measures many members, and many volumes at rest. The clusters have only API servers and
-// etcd. The volumes are created directly in their final state.
+// scale measures many members, and many idle volumes. The clusters have only API servers and etcd.
+// The volumes are created directly in their final state.
 func (b *bench) scale(ctx context.Context) error {
 	if err := b.close(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bench) scale(ctx context.Context) error {
 	for i := range b.members {
 		all = append(all, controlplane.ClusterOptions{Name: memberName(i), APIOnly: true})
 	}
-	b.say("starting a host and %d members, of API server and etcd only", b.members)
+	b.say("starting a host and %d members with only an API server and etcd", b.members)
 	x, err := harness.Start(ctx, b.harness(host, all))
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *rig) last(part string) *Run {
 }
 
 // filled creates volumes while the manager does not run, starts it, and measures it when it is
-// at rest.
+// idle.
 func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -128,12 +128,12 @@ func ready(ctx context.Context, c *controlplane.Cluster) error {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Bench"}},
 	}
 	if _, err := c.Client().CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("make the Node of %s ready: %w", c.Name(), err)
+		return fmt.Errorf("set the Node of %s to Ready: %w", c.Name(), err)
 	}
 	// The API server taints new Nodes, and the controller that removes the taint does not run
 	// here.
 	if _, err := c.Client().CoreV1().Nodes().Patch(ctx, node.Name, "application/merge-patch+json", []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("take the taints off the Node of %s: %w", c.Name(), err)
+		return fmt.Errorf("remove the taints of the Node of %s: %w", c.Name(), err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// bursts measures many claims and Pods at once.
+// bursts measures many claims and Pods that are created together.
 func (b *bench) bursts(ctx context.Context) error {
 	for _, s := range b.sizes {
 		r, err := b.clusters(ctx, s.members)
@@ -62,7 +62,7 @@ func (b *bench) bursts(ctx context.Context) error {
 
 // Parts of isolation.
 const (
-	partAllWell   = "all members well"
+	partAllWell   = "all members healthy"
 	partBlackhole = "one black-holed"
 )
 

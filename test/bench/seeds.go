@@ -37,7 +37,7 @@ type seeds struct {
 	sown    int
 }
 
-// seeded is a member that gets volumes.
+// seeded is a member for which volumes are created.
 type seeded struct {
 	mirror.Member
 	client kubernetes.Interface
@@ -97,12 +97,12 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// lawless disables a cluster's admission policies, and waits until its API server enforces
-// none.
+// lawless disables a cluster's admission policies, and waits until its API server no longer
+// enforces them.
 func lawless(ctx context.Context, c *controlplane.Cluster) error {
 	err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("take the policies of %s out of force: %w", c.Name(), err)
+		return fmt.Errorf("disable the policies of %s: %w", c.Name(), err)
 	}
 	reserved := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "reserved", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "anywhere"}},
@@ -111,7 +111,7 @@ func lawless(ctx context.Context, c *controlplane.Cluster) error {
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
 		},
 	}
-	return harness.Await(ctx, "the end of the policies of "+c.Name(), func(ctx context.Context) error {
+	return harness.Await(ctx, "disabled policies in  "+c.Name(), func(ctx context.Context) error {
 		_, err := c.Client().CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault).Create(ctx, reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
@@ -147,7 +147,7 @@ func (s *seeds) fill(ctx context.Context, volumes int) error {
 		})
 		if time.Since(told) > tell {
 			told = time.Now()
-			s.r.b.say("   putting volumes there: %d of %d", done.Load(), volumes)
+			s.r.b.say("   creating volumes: %d of %d", done.Load(), volumes)
 		}
 	}
 	s.sown = volumes
@@ -221,11 +221,11 @@ func boundClaim(ctx context.Context, client kubernetes.Interface, claim *corev1.
 	claims := client.CoreV1().PersistentVolumeClaims(claim.Namespace)
 	made, err := claims.Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("put claim %s there: %w", claim.Name, err)
+		return nil, fmt.Errorf("create claim %s: %w", claim.Name, err)
 	}
 	made.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: made.Spec.AccessModes, Capacity: made.Spec.Resources.Requests}
 	if made, err = claims.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		return nil, fmt.Errorf("make claim %s Bound: %w", claim.Name, err)
+		return nil, fmt.Errorf("set claim %s to Bound: %w", claim.Name, err)
 	}
 	return made, nil
 }
@@ -234,11 +234,11 @@ func boundVolume(ctx context.Context, client kubernetes.Interface, pv *corev1.Pe
 	volumes := client.CoreV1().PersistentVolumes()
 	made, err := volumes.Create(ctx, pv, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("put volume %s there: %w", pv.Name, err)
+		return nil, fmt.Errorf("create volume %s: %w", pv.Name, err)
 	}
 	made.Status.Phase = corev1.VolumeBound
 	if made, err = volumes.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		return nil, fmt.Errorf("make volume %s Bound: %w", pv.Name, err)
+		return nil, fmt.Errorf("set volume %s to Bound: %w", pv.Name, err)
 	}
 	return made, nil
 }

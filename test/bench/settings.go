@@ -16,9 +16,9 @@ type settings struct {
 	scenarios []string
 	quick     bool
 	out       string
-	// repeats of each part, whose spread is reported.
+	// repeats of each part. The report shows their spread.
 	repeats int
-	// qps of the control planes' clients. Xylem's have no limit.
+	// qps of the control planes' clients. Xylem's clients have no limit.
 	qps int
 
 	rate     float64
@@ -30,7 +30,7 @@ type settings struct {
 	each     int
 	volumes  int
 	rest     time.Duration
-	// quiet is how long queues must be empty for the manager to count as at rest.
+	// quiet is how long queues must be empty for the manager to count as idle.
 	quiet   time.Duration
 	apart   int // members of isolation
 	profile bool
@@ -85,26 +85,26 @@ func parse(args []string) (settings, error) {
 		for _, one := range scenarios {
 			names = append(names, one.name)
 		}
-		fmt.Fprintf(flags.Output(), "go run ./test/bench [flags] [SCENARIO...]\n\nscenarios: %s; all unless named\n\n", strings.Join(names, ", "))
+		fmt.Fprintf(flags.Output(), "go run ./test/bench [flags] [SCENARIO...]\n\nscenarios: %s. By default, all run.\n\n", strings.Join(names, ", "))
 		flags.PrintDefaults()
 	}
 	seconds := func(whole, short int) time.Duration { return time.Duration(value(whole, short)) * time.Second }
-	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in less than three minutes. The figures say little.")
+	flags.BoolVar(&s.quick, "quick", false, "Run all scenarios with small sizes, in less than three minutes. The figures are not meaningful.")
 	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory of results.")
-	flags.IntVar(&s.repeats, "repeats", value(3, 1), "How often latency and bursts are measured.")
-	flags.IntVar(&s.qps, "qps", 2000, "Requests a second of the control planes' and the sidecars' clients.")
-	flags.Float64Var(&s.rate, "rate", 10, "Claims, with a Pod each, a second: latency and isolation.")
-	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 2), "How long: latency and isolation.")
-	flags.Var(&s.sizes, "bursts", "Claims at once, over how many members.")
-	flags.Float64Var(&s.churn, "churn-rate", 5, "Claims made, grown and deleted a second: churn.")
-	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "How long: churn.")
-	flags.IntVar(&s.members, "scale-members", value(24, 2), "Members, of API server and etcd only: scale.")
-	flags.IntVar(&s.each, "scale-each", value(1000, 50), "Volumes in each member when the restart is measured: scale.")
-	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 100), "Volumes in all members when memory is measured: scale.")
-	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "How long is looked at what is done at rest.")
-	flags.DurationVar(&s.quiet, "quiet", seconds(2, 1), "How long queues have to be empty for the manager to count as done.")
-	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "Members, of which one is black-holed: isolation.")
-	flags.BoolVar(&s.profile, "profile", false, "Keep profiles of the manager, of CPU and of the heap, beside the results.")
+	flags.IntVar(&s.repeats, "repeats", value(3, 1), "Number of repeats of latency and burst.")
+	flags.IntVar(&s.qps, "qps", 2000, "Requests per second of the clients of control planes and sidecars.")
+	flags.Float64Var(&s.rate, "rate", 10, "latency, isolation: claims per second, each with a Pod.")
+	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 2), "latency, isolation: duration.")
+	flags.Var(&s.sizes, "bursts", "burst: number of claims that are created together, and of members.")
+	flags.Float64Var(&s.churn, "churn-rate", 5, "churn: claims that are created, expanded and deleted per second.")
+	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "churn: duration.")
+	flags.IntVar(&s.members, "scale-members", value(24, 2), "scale: number of members, with only an API server and etcd.")
+	flags.IntVar(&s.each, "scale-each", value(1000, 50), "scale: volumes in each member when the restart is measured.")
+	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 100), "scale: volumes in all members when memory is measured.")
+	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "Duration of the measurement of the idle manager.")
+	flags.DurationVar(&s.quiet, "quiet", seconds(2, 1), "Time that queues must be empty for the manager to count as idle.")
+	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "isolation: number of members, one of which is black-holed.")
+	flags.BoolVar(&s.profile, "profile", false, "Write CPU and heap profiles of the manager next to the results.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -120,11 +120,11 @@ func parse(args []string) (settings, error) {
 func (s settings) check() error {
 	for _, name := range s.scenarios {
 		if !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == name }) {
-			return fmt.Errorf("there is no scenario %q: -h lists them", name)
+			return fmt.Errorf("unknown scenario %q: -h lists all scenarios", name)
 		}
 	}
 	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
-		return errors.New("repeats, rates, members and --rest are positive, --quiet is from half a second to two minutes, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
+		return errors.New("repeats, rates, members and --rest must be positive, --quiet must be between half a second and two minutes, isolation needs at least two members, and --scale-volumes must be at least --scale-members times --scale-each")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// metrics are the manager's, summed over their labels. "series NAME" has the number of a
+// metrics are the manager's metrics, summed over their labels. "series NAME" has the number of a
 // metric's series, and "reconciles NAME" the number of a controller's reconciles.
 type metrics map[string]float64
 
@@ -89,7 +89,7 @@ func valueOf(m *dto.Metric) float64 {
 
 func (m metrics) queued() float64 { return m["xylem_queue_depth"] + m["workqueue_depth"] }
 
-// worked returns how many requests controllers have completed.
+// worked returns the number of requests that controllers have completed.
 func (m metrics) worked() float64 {
 	return m[ofLink] + m[ofHost]
 }
@@ -124,7 +124,7 @@ func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 			return busy, nil
 		}
 		if now.Sub(began) > 2*stall {
-			return busy, errors.Join(errors.New("the manager does not come to rest"), err)
+			return busy, errors.Join(errors.New("the manager does not become idle"), err)
 		}
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// stage is a step in the life of a claim, its Pod or its volume.
+// stage is a step in the lifecycle of a claim, its Pod or its volume.
 type stage string
 
 const (
@@ -34,7 +34,7 @@ type place struct {
 	namespace string
 }
 
-// view watches one cluster, and records when it first saw each stage.
+// view watches one cluster, and records when it first observed each stage.
 type view struct {
 	name   string
 	client kubernetes.Interface
@@ -44,7 +44,7 @@ type view struct {
 	seen map[place]map[string]time.Time
 }
 
-// watch starts to watch a cluster.
+// watch starts watching a cluster.
 func watch(ctx context.Context, c *controlplane.Cluster) (*view, error) {
 	config, err := c.RESTConfig(controlplane.Direct)
 	if err != nil {
@@ -116,7 +116,7 @@ func (v *view) miss(obj any) {
 	}
 }
 
-// note records the first time only.
+// note records only the first time.
 func (v *view) note(s stage, namespace, name string) {
 	if strings.Contains(name, heldMark) {
 		return
@@ -161,7 +161,7 @@ func (v *view) forget(namespace string) {
 	}
 }
 
-// views are views of several clusters. Each object is in one of them.
+// views are views of several clusters. Each object is in only one of them.
 type views []*view
 
 func (all views) count(s stage, namespace string) (n int) {

@@ -35,7 +35,7 @@ var _ = Describe("make", Ordered, func() {
 		Expect(out).To(ContainSubstring("deployment.apps/xylem-controller-manager"))
 	}, SpecTimeout(2*settle))
 
-	It("deploy installs the image, and changes nothing the second time", func(ctx SpecContext) {
+	It("deploy installs the image; a second deploy changes nothing", func(ctx SpecContext) {
 		for range 2 {
 			before := versions(ctx)
 			_, err := makeAs(ctx, fleet.Kubectl(), "deploy")
@@ -49,22 +49,22 @@ var _ = Describe("make", Ordered, func() {
 			To(Equal("registry.example:5000/xylem:v9"))
 	}, SpecTimeout(2*settle))
 
-	DescribeTable("undeploy and uninstall refuse", func(ctx SpecContext, target string) {
+	DescribeTable("undeploy and uninstall fail", func(ctx SpecContext, target string) {
 		kubectl(ctx, registration, "apply", "-f", "-")
-		By("there being a registration")
+		By("while a registration exists")
 		_, err := makeAs(ctx, fleet.Kubectl(), target)
 		Expect(err).To(MatchError(ContainSubstring("cluster38")))
 
-		By("an API server that lists the CRD, and nothing else")
+		By("if the API server lists only the CRD")
 		_, err = makeAs(ctx, fleet.Kubectl()+" --as nobody-in-particular", target)
 		Expect(err).To(MatchError(ContainSubstring("cannot get resource")))
 
-		By("an API server that does not answer")
+		By("if the API server does not respond")
 		_, err = makeAs(ctx, fleet.Kubectl()+" --server https://127.0.0.1:1", target)
 		Expect(err).To(MatchError(ContainSubstring("127.0.0.1:1")))
 		kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
 
-		By("a volume that waits")
+		By("while a volume waits for Xylem")
 		kubectl(ctx, waiting, "apply", "-f", "-", "--as", "system:serviceaccount:"+restricted+":xylem-controller-manager", "--as-group", "system:masters")
 		_, err = makeAs(ctx, fleet.Kubectl(), target)
 		Expect(err).To(MatchError(ContainSubstring("waiting")))
@@ -72,7 +72,7 @@ var _ = Describe("make", Ordered, func() {
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployments", "--output", "name")).To(ContainSubstring("xylem-controller-manager"))
 	},
 		Entry("the one", SpecTimeout(2*settle), "undeploy"),
-		Entry("and the other", SpecTimeout(2*settle), "uninstall"),
+		Entry("the other target", SpecTimeout(2*settle), "uninstall"),
 	)
 
 	It("hands over to Helm, as the chart's README says", func(ctx SpecContext) {
@@ -81,7 +81,7 @@ var _ = Describe("make", Ordered, func() {
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by}`)).To(Equal("Helm"))
 	}, SpecTimeout(2*settle))
 
-	It("undeploy deletes everything, and has nothing to do the second time", func(ctx SpecContext) {
+	It("undeploy deletes everything; a second undeploy changes nothing", func(ctx SpecContext) {
 		for range 2 {
 			_, err := makeAs(ctx, fleet.Kubectl(), "undeploy")
 			Expect(err).NotTo(HaveOccurred())

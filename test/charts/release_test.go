@@ -166,7 +166,7 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(kubectl(ctx, "", columns...)).To(ContainSubstring("Node"))
 	}, SpecTimeout(2*settle))
 
-	It("is rejected if there is another one", func(ctx SpecContext) {
+	It("is rejected if another one exists", func(ctx SpecContext) {
 		kubectl(ctx, "", "create", "namespace", "another")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "namespace", "another") }, NodeTimeout(settle))
 		_, err := helm(ctx, "install", "another", path("charts", "xylem"), "--namespace", "another")
@@ -192,13 +192,13 @@ var _ = Describe("A release", Ordered, func() {
 			Expect(len(installation.Rights)).To(BeNumerically(">=", 4))
 		}, NodeTimeout(settle))
 
-		It("is found to work, with the permissions of the test's own account", func(ctx SpecContext) {
+		It("passes its checks, with the permissions of the test's own account", func(ctx SpecContext) {
 			renew(ctx, installation.Lease)
 			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.Installed(ctx, installation) })).To(Succeed(), out.String)
 			Expect(strings.Count(out.String(), "ok ")).To(Equal(6), out.String())
 		}, SpecTimeout(2*settle))
 
-		DescribeTable("says what does not", func(ctx SpecContext, complaint string, leads bool, breaking ...string) {
+		DescribeTable("reports what does not work", func(ctx SpecContext, complaint string, leads bool, breaking ...string) {
 			stop := renew(ctx, installation.Lease)
 			if !leads {
 				stop()
@@ -210,11 +210,11 @@ var _ = Describe("A release", Ordered, func() {
 			}).Should(MatchError(ContainSubstring(complaint)))
 		},
 			Entry("nobody leads", SpecTimeout(3*settle), "and not since", false, "version"),
-			Entry("the policy is gone", SpecTimeout(3*settle), "accepted a claim", true, "delete", "validatingadmissionpolicybinding", "xylem-reserved-keys"),
-			Entry("a right is missing", SpecTimeout(3*settle), "may not create leases.coordination.k8s.io in kube-node-lease", true,
+			Entry("the policy was deleted", SpecTimeout(3*settle), "accepted a claim", true, "delete", "validatingadmissionpolicybinding", "xylem-reserved-keys"),
+			Entry("a permission is missing", SpecTimeout(3*settle), "may not create leases.coordination.k8s.io in kube-node-lease", true,
 				"delete", "rolebinding", "xylem-manager-rolebinding", "--namespace", "kube-node-lease"),
-			Entry("the driver is gone", SpecTimeout(3*settle), `"csi.xylem.io" not found`, true, "delete", "csidriver", "csi.xylem.io"),
-			Entry("there is no manager", SpecTimeout(3*settle), "scaled to 0", true, "scale", "deployment/xylem-controller-manager", "--replicas=0", "--namespace", restricted),
+			Entry("the driver was deleted", SpecTimeout(3*settle), `"csi.xylem.io" not found`, true, "delete", "csidriver", "csi.xylem.io"),
+			Entry("no manager runs", SpecTimeout(3*settle), "scaled to 0", true, "scale", "deployment/xylem-controller-manager", "--replicas=0", "--namespace", restricted),
 			Entry("a manager does not start", SpecTimeout(3*settle), `serviceaccount "nobody" not found`, true, "patch", "deployment/xylem-controller-manager", "--namespace", restricted, "--patch",
 				`{"spec": {"template": {"spec": {"serviceAccountName": "nobody"}}}}`),
 		)
@@ -249,7 +249,7 @@ var _ = Describe("A release", Ordered, func() {
 		}, SpecTimeout(2*settle))
 	})
 
-	It("stays if its hook fails, and continues to work", func(ctx SpecContext) {
+	It("stays installed if its hook fails, and continues to work", func(ctx SpecContext) {
 		kubectl(ctx, registration, "apply", "-f", "-")
 		install(ctx, path("charts", "xylem"), hooksFail)
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
@@ -257,7 +257,7 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(kubectl(ctx, "", "get", "deployment", "--namespace", restricted, "--output", "name")).To(ContainSubstring("xylem-controller-manager"))
 		_, err = helm(ctx, "upgrade", "xylem", path("charts", "xylem"), "--namespace", restricted)
 		Expect(err).To(MatchError(ContainSubstring("has no deployed releases")))
-		By("going back to the revision that it is at, as the README says")
+		By("rolling back to the installed revision, as the README describes")
 		shown, err := helm(ctx, "history", "xylem", "--namespace", restricted, "--max", "1", "--output", "json")
 		Expect(err).NotTo(HaveOccurred())
 		var history []struct{ Revision int }
@@ -288,7 +288,7 @@ var _ = Describe("A release", Ordered, func() {
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 
-	It("is removed except for the CRD and the registrations", func(ctx SpecContext) {
+	It("is uninstalled, except for the CRD and the registrations", func(ctx SpecContext) {
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted, "--wait", "--timeout", "60s")
 		Expect(err).NotTo(HaveOccurred())
 		kinds := "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,services,deployments,jobs,poddisruptionbudgets,csidrivers,validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,secrets"
@@ -301,7 +301,7 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	}, SpecTimeout(4*settle))
 
-	It("of the member's chart is installed and removed", func(ctx SpecContext) {
+	It("of the member's chart can be installed and uninstalled", func(ctx SpecContext) {
 		_, err := helm(ctx, "install", "xylem-member", path("charts", "xylem-member"), "--namespace", restricted, "--wait")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kubectl(ctx, "", "auth", "can-i", "create", "pods", "--all-namespaces", "--as", "system:serviceaccount:"+restricted+":xylem")).To(HavePrefix("yes"))

@@ -82,7 +82,7 @@ uninstall: {timeoutSeconds: 90}
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// least disables all that can be disabled.
+// least disables everything that can be disabled.
 const least = `
 rbac: {create: false}
 crds: {enabled: false}
@@ -149,7 +149,7 @@ func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructu
 }
 
 var _ = Describe("What the charts render", func() {
-	DescribeTable("is taken by the API server, strictly and without a warning", func(ctx SpecContext, chart, values string, pods int) {
+	DescribeTable("is accepted by the API server, with strict validation and without warnings", func(ctx SpecContext, chart, values string, pods int) {
 		stream, err := render(ctx, chart, restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 		all := objects(stream)
@@ -164,8 +164,8 @@ var _ = Describe("What the charts render", func() {
 	},
 		Entry("by default", SpecTimeout(settle), "xylem", `{}`, 3),
 		Entry("with everything", SpecTimeout(settle), "xylem", full, 3),
-		Entry("with the least", SpecTimeout(settle), "xylem", least, 2),
-		Entry("one replica, no drain may take", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
+		Entry("with everything disabled", SpecTimeout(settle), "xylem", least, 2),
+		Entry("one replica that no drain may evict", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
 		Entry("a member's, by default", SpecTimeout(settle), "xylem-member", `{}`, 0),
 		Entry("a member's, with everything", SpecTimeout(settle), "xylem-member",
 			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
@@ -182,7 +182,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("never runs in a member, whatever the affinity", func(ctx SpecContext) {
+	It("never runs in a member, regardless of the affinity", func(ctx SpecContext) {
 		for _, values := range []string{`{}`, full, `{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}`} {
 			stream, err := render(ctx, "xylem", restricted, values)
 			Expect(err).NotTo(HaveOccurred())
@@ -234,7 +234,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("keeps the manager from metadata services, and lets it reach API servers under Cilium", func(ctx SpecContext) {
+	It("blocks metadata services for the manager, and allows API servers in Cilium", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
 		policy := objects(stream)["NetworkPolicy "+restricted+" xylem-controller-manager"]
@@ -282,7 +282,7 @@ var _ = Describe("What the charts render", func() {
 		Expect(objects(stream)).To(HaveKey("CiliumNetworkPolicy " + restricted + " xylem-controller-manager"))
 	}, SpecTimeout(settle))
 
-	DescribeTable("has the policies on namespaces that are asked for, and that the host serves", func(ctx SpecContext, values, version string, rejects, steers bool) {
+	DescribeTable("contains the policies for namespaces that are enabled and that the host supports", func(ctx SpecContext, values, version string, rejects, steers bool) {
 		stream, err := run(ctx, values, helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--kube-version", version, "--values", "-")
 		Expect(err).NotTo(HaveOccurred())
 		got := objects(stream)
@@ -303,7 +303,7 @@ var _ = Describe("What the charts render", func() {
 		Entry("none", SpecTimeout(settle), `{namespaces: {reject: false}}`, "1.37.2", false, false),
 	)
 
-	It("follows the release's namespace and the account's name, policies and rules included", func(ctx SpecContext) {
+	It("uses the release's namespace and the account's name, also in policies and rules", func(ctx SpecContext) {
 		for chart, values := range map[string]string{"xylem": full, "xylem-member": `{serviceAccount: {name: its-own}}`} {
 			stream, err := render(ctx, chart, "elsewhere", values)
 			Expect(err).NotTo(HaveOccurred())
@@ -313,7 +313,7 @@ var _ = Describe("What the charts render", func() {
 	}, SpecTimeout(settle))
 })
 
-var _ = Describe("The charts say what config/ says", func() {
+var _ = Describe("The charts contain the objects of config/", func() {
 	DescribeTable("object by object", func(ctx SpecContext, chart, kustomization string) {
 		stream, err := render(ctx, chart, restricted, `{namespace: {create: true}}`)
 		Expect(err).NotTo(HaveOccurred())
@@ -378,7 +378,7 @@ var _ = Describe("helm lint --strict", func() {
 	},
 		Entry("by default", "xylem", `{}`),
 		Entry("with everything", "xylem", full),
-		Entry("with the least", "xylem", least),
-		Entry("of the member's", "xylem-member", `{namespace: {create: true}}`),
+		Entry("with everything disabled", "xylem", least),
+		Entry("of the member's chart", "xylem-member", `{namespace: {create: true}}`),
 	)
 })

@@ -37,16 +37,16 @@ func rules() []rule {
 }
 
 var _ = Describe("The alert rules", func() {
-	It("fire when they should, as promtool runs them", func(ctx SpecContext) {
+	It("pass their promtool tests", func(ctx SpecContext) {
 		_, err := run(ctx, "", promtoolPath, "test", "rules", path("test", "charts", "testdata", "rules_test.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 	}, SpecTimeout(settle))
 
-	It("are each tested, and say what to do", func() {
+	It("each have a test, and describe what to do", func() {
 		tested, err := os.ReadFile(path("test", "charts", "testdata", "rules_test.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range rules() {
-			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "no test has %s fire", r.Alert)
+			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "%s fires in no test", r.Alert)
 			Expect(r.Labels).To(HaveKey("severity"), r.Alert)
 			for _, annotation := range []string{"summary", "description", "action"} {
 				Expect(r.Annotations[annotation]).NotTo(BeEmpty(), r.Alert+": "+annotation)
@@ -54,7 +54,7 @@ var _ = Describe("The alert rules", func() {
 		}
 	})
 
-	It("can each be disabled, and no others", func(ctx SpecContext) {
+	It("can be disabled individually", func(ctx SpecContext) {
 		content, err := os.ReadFile(path("charts", "xylem", "values.schema.json"))
 		Expect(err).NotTo(HaveOccurred())
 		operations, err := os.ReadFile(path("charts", "xylem", "OPERATIONS.md"))
@@ -88,7 +88,7 @@ var _ = Describe("The alert rules", func() {
 		var got, want []string
 		for _, r := range spec.Groups[0].Rules {
 			got = append(got, r.Alert+" "+r.Expr+r.Annotations["action"])
-			Expect(r.Labels).To(Equal(map[string]string{"severity": "page", "team": "storage"}), "what the operator says of an alert's labels wins")
+			Expect(r.Labels).To(Equal(map[string]string{"severity": "page", "team": "storage"}), "configured labels override an alert's labels")
 		}
 		for _, r := range rules() {
 			if r.Alert != "XylemQueueBacklog" {
@@ -100,7 +100,7 @@ var _ = Describe("The alert rules", func() {
 })
 
 var _ = Describe("The dashboard", func() {
-	It("has queries that Prometheus understands", func(ctx SpecContext) {
+	It("has queries that Prometheus can parse", func(ctx SpecContext) {
 		content, err := os.ReadFile(path("charts", "xylem", "files", "dashboard.json"))
 		Expect(err).NotTo(HaveOccurred())
 		var dashboard struct {

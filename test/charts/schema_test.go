@@ -16,25 +16,25 @@ import (
 )
 
 var _ = Describe("Wrong values", func() {
-	DescribeTable("are refused by a message that names them", func(ctx context.Context, chart, values, names string) {
+	DescribeTable("are rejected with a message that names them", func(ctx context.Context, chart, values, names string) {
 		_, err := render(ctx, chart, restricted, values)
 		Expect(err).To(MatchError(ContainSubstring(names)))
 	},
 		Entry("an unknown key", "xylem", `{replica: 2}`, "replica"),
-		Entry("an unknown key deep down", "xylem", `{metrics: {serviceMonitor: {enable: true}}}`, "enable"),
+		Entry("an unknown nested key", "xylem", `{metrics: {serviceMonitor: {enable: true}}}`, "enable"),
 		Entry("no replica", "xylem", `{replicas: 0}`, "/replicas"),
-		Entry("replicas that are no number", "xylem", `{replicas: two}`, "/replicas"),
-		Entry("an image that is none", "xylem", `{image: {repository: "Not An Image"}}`, "/image/repository"),
+		Entry("replicas that are not a number", "xylem", `{replicas: two}`, "/replicas"),
+		Entry("an invalid image", "xylem", `{image: {repository: "Not An Image"}}`, "/image/repository"),
 		Entry("an image with a tag in its name", "xylem", `{image: {repository: "registry.example/xylem:v1"}}`, "/image/repository"),
 		Entry("an image without a name", "xylem", `{image: {repository: ""}}`, "/image/repository"),
-		Entry("a tag that is none", "xylem", `{image: {tag: "v 1"}}`, "/image/tag"),
+		Entry("an invalid tag", "xylem", `{image: {tag: "v 1"}}`, "/image/tag"),
 		Entry("a tag that is a number", "xylem", `{image: {tag: 1.0}}`, "/image/tag"),
-		Entry("a digest that is none", "xylem", `{image: {digest: "sha256:12"}}`, "/image/digest"),
-		Entry("a pull policy that is none", "xylem", `{image: {pullPolicy: Sometimes}}`, "/image/pullPolicy"),
-		Entry("pull secrets by name alone", "xylem", `{imagePullSecrets: [registry]}`, "/imagePullSecrets/0"),
+		Entry("an invalid digest", "xylem", `{image: {digest: "sha256:12"}}`, "/image/digest"),
+		Entry("an invalid pull policy", "xylem", `{image: {pullPolicy: Sometimes}}`, "/image/pullPolicy"),
+		Entry("pull secrets as plain names", "xylem", `{imagePullSecrets: [registry]}`, "/imagePullSecrets/0"),
 		Entry("a duration without a unit", "xylem", `{fence: {duration: "30"}}`, "/fence/duration"),
 		Entry("a duration that is a number", "xylem", `{nodeGrace: 40}`, "/nodeGrace"),
-		Entry("a fence that ends at once", "xylem", `{fence: {duration: 0s}}`, "/fence/duration"),
+		Entry("a fence that ends immediately", "xylem", `{fence: {duration: 0s}}`, "/fence/duration"),
 		Entry("a fence that is shorter than three probes", "xylem", `{fence: {duration: 15s}}`,
 			"fence.probeInterval (10s) is more than a third of fence.duration (15s): set fence.probeInterval to 5s or less, or fence.duration to 30s or more"),
 		Entry("a fence that is shorter than three probes, in other units", "xylem", `{fence: {duration: 1m1.5s, probeInterval: 20501ms}}`, "is more than a third of fence.duration"),
@@ -42,45 +42,45 @@ var _ = Describe("Wrong values", func() {
 		Entry("probes without a pause", "xylem", `{fence: {probeInterval: "0.0s"}}`, "/fence/probeInterval"),
 		Entry("epochs without a pause", "xylem", `{fence: {epochInterval: 0h0m}}`, "/fence/epochInterval"),
 		Entry("a limit of answers without a unit", "xylem", `{members: {answerLimit: 128}}`, "/members/answerLimit"),
-		Entry("no grace for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
-		Entry("deletions that are stuck at once", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
-		Entry("volumes that are looked at on and on", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
+		Entry("no grace period for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
+		Entry("deletions that are stuck immediately", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
+		Entry("volumes that are checked without a pause", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
 		Entry("tokens that are renewed at the end", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
-		Entry("the same by --set, which gives a string", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: 0.6 at most"),
-		Entry("tokens that are renewed on and on", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
-		Entry("a test without time", "xylem", `{test: {timeout: 0s}}`, "/test/timeout"),
-		Entry("a check of the uninstallation without time", "xylem", `{uninstall: {timeoutSeconds: 0}}`, "/uninstall/timeoutSeconds"),
-		Entry("a word for a switch", "xylem", `{namespaces: {steer: auto}}`, "/namespaces/steer"),
-		Entry("a log level that is none", "xylem", `{log: {level: loud}}`, "/log/level"),
-		Entry("a log level below what there is", "xylem", `{log: {level: 0}}`, "/log/level"),
-		Entry("an argument that is no flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),
+		Entry("tokens that are renewed at the end, as a string from --set", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: 0.6 at most"),
+		Entry("tokens that are renewed without a pause", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
+		Entry("a test with a zero timeout", "xylem", `{test: {timeout: 0s}}`, "/test/timeout"),
+		Entry("an uninstall check with a zero timeout", "xylem", `{uninstall: {timeoutSeconds: 0}}`, "/uninstall/timeoutSeconds"),
+		Entry("a word for a boolean", "xylem", `{namespaces: {steer: auto}}`, "/namespaces/steer"),
+		Entry("an invalid log level", "xylem", `{log: {level: loud}}`, "/log/level"),
+		Entry("a log level that is too low", "xylem", `{log: {level: 0}}`, "/log/level"),
+		Entry("an argument that is not a flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),
 		Entry("an environment variable without a name", "xylem", `{extraEnv: [{value: a}]}`, "name"),
-		Entry("memory that is none", "xylem", `{resources: {limits: {memory: lots}}}`, "/resources/limits/memory"),
-		Entry("a toleration's effect that is none", "xylem", `{tolerations: [{key: a, effect: Never}]}`, "/tolerations/0/effect"),
-		Entry("a kind of affinity that is none", "xylem", `{affinity: {nodeafinity: {}}}`, "nodeafinity"),
-		Entry("a spread over nothing", "xylem", `{topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]}`, "topologyKey"),
+		Entry("an invalid memory limit", "xylem", `{resources: {limits: {memory: lots}}}`, "/resources/limits/memory"),
+		Entry("an invalid toleration effect", "xylem", `{tolerations: [{key: a, effect: Never}]}`, "/tolerations/0/effect"),
+		Entry("an unknown kind of affinity", "xylem", `{affinity: {nodeafinity: {}}}`, "nodeafinity"),
+		Entry("a spread constraint without a topology key", "xylem", `{topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]}`, "topologyKey"),
 		Entry("a budget of more than all", "xylem", `{podDisruptionBudget: {maxUnavailable: 200%}}`, "/podDisruptionBudget/maxUnavailable"),
-		Entry("a label that is none", "xylem", `{commonLabels: {team: "a b"}}`, "/commonLabels/team"),
-		Entry("an annotation that is no string", "xylem", `{podAnnotations: {a: true}}`, "/podAnnotations/a"),
-		Entry("a port that is none", "xylem", `{metrics: {port: 70000}}`, "/metrics/port"),
+		Entry("an invalid label", "xylem", `{commonLabels: {team: "a b"}}`, "/commonLabels/team"),
+		Entry("an annotation that is not a string", "xylem", `{podAnnotations: {a: true}}`, "/podAnnotations/a"),
+		Entry("an invalid port", "xylem", `{metrics: {port: 70000}}`, "/metrics/port"),
 		Entry("a reader without a namespace", "xylem", `{metrics: {readers: [{name: prometheus}]}}`, "namespace"),
-		Entry("an alert that there is not", "xylem", `{metrics: {prometheusRule: {disabled: [XylemNoLeder]}}}`, "/metrics/prometheusRule/disabled/0"),
-		Entry("yes for true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
+		Entry("an unknown alert", "xylem", `{metrics: {prometheusRule: {disabled: [XylemNoLeder]}}}`, "/metrics/prometheusRule/disabled/0"),
+		Entry("yes instead of true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
 		Entry("a class without a name", "xylem", `{storageClasses: [{reclaimPolicy: Retain}]}`, "name"),
-		Entry("a class of another's", "xylem", `{storageClasses: [{name: a, provisioner: b}]}`, "provisioner"),
-		Entry("a reclaim policy that is none", "xylem", `{storageClasses: [{name: a, reclaimPolicy: Recycle}]}`, "/storageClasses/0/reclaimPolicy"),
-		Entry("a parameter that is no string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
-		Entry("an account's name that is none", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
-		Entry("an unknown key of the member's", "xylem-member", `{rbac: {create: false}}`, "rbac"),
+		Entry("a class of another provisioner", "xylem", `{storageClasses: [{name: a, provisioner: b}]}`, "provisioner"),
+		Entry("an invalid reclaim policy", "xylem", `{storageClasses: [{name: a, reclaimPolicy: Recycle}]}`, "/storageClasses/0/reclaimPolicy"),
+		Entry("a parameter that is not a string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
+		Entry("an invalid account name", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
+		Entry("an unknown key of the member's chart", "xylem-member", `{rbac: {create: false}}`, "rbac"),
 	)
 
-	DescribeTable("are told from what the manager takes", func(ctx context.Context, values string) {
+	DescribeTable("are distinguished from values that the manager accepts", func(ctx context.Context, values string) {
 		_, err := render(ctx, "xylem", restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("three probes in a fence", `{fence: {duration: 15s, probeInterval: 5s}}`),
 		Entry("in other units", `{fence: {duration: 1m1.5s, probeInterval: 20500ms}}`),
-		Entry("a share by --set, which gives a string", `{renewTokensAfter: "0.1"}`),
+		Entry("a fraction as a string from --set", `{renewTokensAfter: "0.1"}`),
 		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms}`),
 	)
 
@@ -125,9 +125,9 @@ var _ = Describe("The flags of the manager", func() {
 		stream += requested
 		own := map[string]string{
 			"namespace":                  "POD_NAMESPACE",
-			"metrics-secure":             "metrics are never served to everybody",
-			"node-api-advertise-address": "the Pod's own, from POD_IP",
-			"zap-devel":                  "sets what log.* set",
+			"metrics-secure":             "metrics always require authorization",
+			"node-api-advertise-address": "the Pod's own address, from POD_IP",
+			"zap-devel":                  "sets the same as log.*",
 			"zap-stacktrace-level":       "for developers",
 		}
 		flags.VisitAll(func(f *flag.Flag) {
@@ -140,7 +140,7 @@ var _ = Describe("The flags of the manager", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("have the chart's defaults, unless a Pod needs other ones", func(ctx SpecContext) {
+	It("have the chart's defaults, unless a Pod needs other values", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take.
+	// settle is the timeout of all conditions.
 	settle = time.Minute
 	// restricted is a namespace that enforces the Pod Security level of that name.
 	restricted = "xylem-system"

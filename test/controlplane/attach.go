@@ -18,7 +18,7 @@ func (c *Cluster) attaches() bool { return c.options.Attach && c.options.Storage
 func (c *Cluster) ensureCSINode(ctx context.Context, name string) error {
 	node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("making the CSINode of %s: %w", name, err)
+		return fmt.Errorf("create the CSINode of %s: %w", name, err)
 	}
 	_, err = c.client.StorageV1().CSINodes().Create(ctx, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{

@@ -36,7 +36,7 @@ rules:
 // barrierUser makes the requests that mark a position in the log. They do not count.
 const barrierUser = "controlplane-audit"
 
-// barrierTimeout bounds the wait for a barrier request to appear in the log.
+// barrierTimeout is the maximum time until a barrier request appears in the log.
 const barrierTimeout = 10 * time.Second
 
 // Request is one request to which an apiserver responded.
@@ -44,21 +44,21 @@ type Request struct {
 	Time time.Time
 	// User and UserAgent of the client.
 	User, UserAgent string
-	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete,
-	// deletecollection). Resource is plural, with the subresource ("pods/status").
+	// Verb is the Kubernetes verb (get, list, watch, create, update, patch, delete,
+	// deletecollection). Resource is the plural, with the subresource ("pods/status").
 	Verb, Group, Resource string
-	// DryRun: the request was a dry run.
+	// DryRun reports whether the request was a dry run.
 	DryRun          bool
 	Namespace, Name string
-	// Code is the HTTP status, and Message that of an error.
+	// Code is the HTTP status, and Message the message of an error.
 	Code    int
 	Message string
-	// Unauthorized: the authorizer (RBAC) denied it, before admission.
+	// Unauthorized reports whether the authorizer (RBAC) denied it, before admission.
 	Unauthorized bool
 }
 
-// Write reports whether the request was meant to change something, whether or not it did. Dry
-// runs and reviews, which are created, do not write.
+// Write reports whether the request was meant to change an object, even if it failed. Dry runs and
+// reviews are not writes.
 func (r Request) Write() bool {
 	if r.DryRun || r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
 		return false
@@ -105,7 +105,7 @@ func (rs Requests) Count() map[Key]int {
 	return counts
 }
 
-// String returns the counts as a table for test messages, the largest first.
+// String returns the counts as a table for test messages, largest first.
 func (rs Requests) String() string {
 	counts := rs.Count()
 	keys := make([]Key, 0, len(counts))
@@ -155,28 +155,28 @@ func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	defer cancel()
 	info, err := os.Stat(a.path)
 	if err != nil {
-		return 0, fmt.Errorf("reading the audit log: %w", err)
+		return 0, fmt.Errorf("read the audit log: %w", err)
 	}
 	from := info.Size()
 	name := "barrier-" + strings.ToLower(rand.Text())
-	// The user has no permissions: a denied request is logged, too.
+	// The user has no permissions, but denied requests are also logged.
 	_, err = a.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsForbidden(err) {
-		return 0, fmt.Errorf("marking a place in the audit log: want a refusal, got %w", err)
+		return 0, fmt.Errorf("mark a position in the audit log: want a rejection, got %w", err)
 	}
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
 		end, found, err := find(a.path, from, []byte(name))
 		if err != nil {
-			return 0, fmt.Errorf("reading the audit log: %w", err)
+			return 0, fmt.Errorf("read the audit log: %w", err)
 		}
 		if found {
 			return Mark(end), nil
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("reading the audit log: the request that marks its end did not appear: %w", ctx.Err())
+			return 0, fmt.Errorf("read the audit log: the request that marks its end did not appear: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -293,7 +293,7 @@ func (a *Audit) read(from, to Mark) (Requests, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	return out, nil
 }

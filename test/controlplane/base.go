@@ -21,7 +21,7 @@ import (
 func (c *Cluster) ensureBase(ctx context.Context) error {
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reading the version of %s: %w", c.Name(), err)
+		return fmt.Errorf("read the version of %s: %w", c.Name(), err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for user, rules := range c.roles() {
@@ -43,7 +43,7 @@ func (c *Cluster) ensureBase(ctx context.Context) error {
 		group.Go(func() error { return c.ensureSnapshots(ctx) })
 	}
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("making the first objects of %s: %w", c.Name(), err)
+		return fmt.Errorf("create the initial objects of %s: %w", c.Name(), err)
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ import (
 // maxSocketPath is the maximum length of a unix socket's path on all platforms.
 const maxSocketPath = 103
 
-// usableTimeout bounds the wait for nodes and service accounts once the
-// control plane runs.
+// usableTimeout is the maximum time until nodes and service accounts exist once the control plane
+// runs.
 const usableTimeout = 60 * time.Second
 
-// Cluster is one Kubernetes cluster. Its address, certificates and disks last as long as its
+// Cluster is one Kubernetes cluster. Its address, certificates and disks exist as long as its
 // Fleet. Its methods are safe for concurrent use, except those that start and stop processes.
 type Cluster struct {
 	options ClusterOptions
@@ -46,11 +46,11 @@ type Cluster struct {
 	kwokAddress string
 
 	processes []*Process   // in start order
-	snapshots atomic.Int32 // of the cluster's objects
+	snapshots atomic.Int32 // creates the cluster's objects
 }
 
-// newCluster prepares a cluster: addresses, certificates, arguments. Only the proxy runs
-// afterwards. A clone has the keys of its original.
+// newCluster prepares a cluster: addresses, certificates, arguments. Afterwards, only the proxy
+// runs. A clone has the keys of its original.
 func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cluster, error) {
 	c := &Cluster{
 		options: o, ordinal: ordinal, progress: f.options.Progress,
@@ -64,7 +64,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 			c.socket(), maxSocketPath)
 	}
 	if err := os.MkdirAll(c.path("logs"), 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of %s: %w", o.Name, err)
+		return nil, fmt.Errorf("create the directory of %s: %w", o.Name, err)
 	}
 	addresses, err := takeAddresses(&f.ports)
 	if err != nil {
@@ -82,7 +82,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 		return nil, err
 	}
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("making a client of %s: %w", o.Name, err)
+		return nil, fmt.Errorf("create a client for %s: %w", o.Name, err)
 	}
 	if err := c.newAudit(); err != nil {
 		return nil, err
@@ -94,12 +94,12 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	return c, nil
 }
 
-// takeKeys sets the cluster's authority and keys: new ones, or its original's.
+// takeKeys sets the cluster's authority and keys: new ones, or those of its original.
 func (c *Cluster) takeKeys(original *Cluster) (err error) {
 	if original != nil {
 		c.ca = original.ca
 		if err := copyDir(c.path("pki"), original.path("pki")); err != nil {
-			return fmt.Errorf("copying the keys of %s: %w", original.Name(), err)
+			return fmt.Errorf("copy the keys of %s: %w", original.Name(), err)
 		}
 		return nil
 	}
@@ -120,7 +120,7 @@ func (c *Cluster) newAudit() error {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client of %s: %w", c.Name(), err)
+		return fmt.Errorf("create a client for %s: %w", c.Name(), err)
 	}
 	c.audit = &Audit{path: c.path("audit.log"), client: client}
 	return nil
@@ -152,7 +152,7 @@ func (c *Cluster) Audit() *Audit { return c.audit }
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	ns, err := c.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("reading the identity of %s: %w", c.Name(), err)
+		return "", fmt.Errorf("read the identity of %s: %w", c.Name(), err)
 	}
 	return string(ns.UID), nil
 }
@@ -214,23 +214,23 @@ func (c *Cluster) socket() string { return c.path("csi.sock") }
 func (c *Cluster) boot(ctx context.Context) error {
 	begin := time.Now()
 	if err := c.Start(ctx); err != nil {
-		return fmt.Errorf("starting %s: %w", c.Name(), err)
+		return fmt.Errorf("start %s: %w", c.Name(), err)
 	}
 	c.progress("%s: up after %s", c.Name(), time.Since(begin).Round(100*time.Millisecond))
 	return nil
 }
 
-// Start starts the processes that do not run and creates missing initial objects. It returns when
-// nodes are Ready and Pods can be created.
+// Start starts the processes that are not running and creates missing initial objects. It returns
+// when nodes are Ready and Pods can be created.
 func (c *Cluster) Start(ctx context.Context) error {
-	// The apiserver waits for etcd by itself, and takes longest to start.
+	// The apiserver itself waits for etcd, and takes the longest to start.
 	if err := c.startAll(ctx, Etcd, APIServer); err != nil {
 		return err
 	}
-	c.progress("%s: the API answers", c.Name())
+	c.progress("%s: the API responds", c.Name())
 	early, late := []ProcessName{ControllerManager, Scheduler, KWOK, CSIDriver, Resizer, Attacher}, []ProcessName(nil)
 	if c.options.Snapshots {
-		// csi-provisioner checks only once, at its start, whether VolumeSnapshots are served.
+		// csi-provisioner checks only when it starts whether VolumeSnapshots are served.
 		late = []ProcessName{Provisioner, Snapshotter, SnapshotController}
 	} else {
 		early = append(early, Provisioner)
@@ -275,15 +275,15 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Wipe replaces the cluster by a new one, with another identity, at the same address.
-// Certificates and kubeconfigs with them stay valid. Disks and the ledger stay.
+// Wipe replaces the cluster with a new one that has another identity and the same address.
+// Certificates, and kubeconfigs with certificates, stay valid. The disks and the ledger stay.
 func (c *Cluster) Wipe(ctx context.Context) error {
 	c.progress("%s: wiping", c.Name())
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(c.path(etcdDir)); err != nil {
-		return fmt.Errorf("wiping %s: %w", c.Name(), err)
+		return fmt.Errorf("wipe %s: %w", c.Name(), err)
 	}
 	return c.boot(ctx)
 }
@@ -314,7 +314,7 @@ func (c *Cluster) awaitUsable(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w: %w", c.Name(), context.Cause(ctx), lacking)
+			return fmt.Errorf("wait for %s: %w: %w", c.Name(), context.Cause(ctx), lacking)
 		case <-ticker.C:
 		}
 	}

@@ -45,16 +45,16 @@ const (
 	serviceCIDR = "10.0.0.0/20"
 	// leaseSeconds is how long a node's Lease is valid, as with a kubelet.
 	leaseSeconds = 40
-	// probeTimeout bounds one readiness probe of a process.
+	// probeTimeout is the timeout of one readiness probe of a process.
 	probeTimeout = 3 * time.Second
-	// watchGrace is how long watches may continue after the apiserver is asked to end.
+	// watchGrace is how long watches may continue after the apiserver got the signal to stop.
 	watchGrace = 500 * time.Millisecond
 	// auditMegabytes is the size at which the audit log would be rotated, which would invalidate
 	// marks.
 	auditMegabytes = 100_000
 )
 
-// schedulerConfig raises the client's limits, and is otherwise stock.
+// schedulerConfig raises the client's limits, and is otherwise the default.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -64,7 +64,7 @@ clientConnection:
   burst: %d
 `
 
-// addresses are those on which a cluster listens.
+// addresses are the addresses on which a cluster listens.
 type addresses struct {
 	etcd, etcdPeer, apiServer, proxy, controllerManager, scheduler, kwok string
 }
@@ -124,7 +124,7 @@ func (c *Cluster) writeConfigs() error {
 		"stages-pod.yaml":   podStages,
 	} {
 		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
-			return fmt.Errorf("writing the configuration of %s: %w", c.Name(), err)
+			return fmt.Errorf("write the configuration of %s: %w", c.Name(), err)
 		}
 	}
 	return nil
@@ -136,16 +136,17 @@ const (
 	KubeletPrevious = "2026-10-31T00:00:00.000000000Z stdout F earlier line\n"
 )
 
-// KubeletLogFile has the log that KWOK serves for every container of the cluster's Pods.
+// KubeletLogFile is the file with the log that KWOK serves for every container of the cluster's
+// Pods.
 func (c *Cluster) KubeletLogFile() string { return c.path("kubelet", "log") }
 
 func (c *Cluster) writeKubeletFiles() error {
 	if err := os.MkdirAll(c.path("kubelet"), 0o700); err != nil {
-		return fmt.Errorf("writing the logs of %s: %w", c.Name(), err)
+		return fmt.Errorf("write the logs of %s: %w", c.Name(), err)
 	}
 	for file, content := range map[string]string{c.KubeletLogFile(): KubeletLog, c.path("kubelet", "previous"): KubeletPrevious} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			return fmt.Errorf("writing the logs of %s: %w", c.Name(), err)
+			return fmt.Errorf("write the logs of %s: %w", c.Name(), err)
 		}
 	}
 	return nil
@@ -207,7 +208,7 @@ func (c *Cluster) newProcesses(bin programs, a addresses) []*Process {
 	return all
 }
 
-// newExtras returns the processes for the cluster's options.
+// newExtras returns the processes that the cluster's options require.
 func (c *Cluster) newExtras(bin programs) []*Process {
 	// Without group snapshots, which would double snapshot-controller's watches.
 	const noGroups = "--feature-gates=CSIVolumeGroupSnapshot=false"
@@ -247,8 +248,8 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// listens connects to a unix socket. The file alone proves little, because a killed driver leaves
-// it behind.
+// listens connects to a unix socket. The existence of the file is not sufficient, because a killed
+// driver leaves it behind.
 func listens(socket string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -272,8 +273,8 @@ func (c *Cluster) etcdArgs(a addresses) []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + c.Name() + "=" + peer,
-		// Data in the kernel survives a killed process. Only a crash of the machine would lose
-		// it, and then everything else, too.
+		// Data in the kernel survives a killed process. Only a crash of the machine would lose it,
+		// together with everything else.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
 		"--log-level=warn",
@@ -302,7 +303,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--audit-log-path=" + c.path("audit.log"),
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
-		// Otherwise, an apiserver that is asked to end waits for its watchers.
+		// Otherwise, an apiserver waits for its watchers before it stops.
 		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
@@ -324,7 +325,7 @@ func (c *Cluster) controllerManagerArgs(a addresses) []string {
 		"--tls-cert-file=" + c.path("pki", servingCertFile),
 		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
 		"--leader-elect=false",
-		// Its own user may not even bind volumes: the controllers' accounts do.
+		// Its own user may not bind volumes, but the controllers' accounts may.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.path("pki", tokenKeyFile),
 		"--root-ca-file=" + c.path("pki", caFile),

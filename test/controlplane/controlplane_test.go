@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// impatient is the timeout of requests that must get no response.
+// impatient is the timeout of requests that must not get a response.
 const impatient = 500 * time.Millisecond
 
 // clientOf creates a client from a kubeconfig.
@@ -49,7 +49,7 @@ func version(client kubernetes.Interface) func() error {
 }
 
 var _ = Describe("A fleet", func() {
-	It("has real, separate clusters", func(ctx SpecContext) {
+	It("starts real, separate clusters", func(ctx SpecContext) {
 		ids := map[string]bool{}
 		for _, c := range fleet.Clusters() {
 			id, err := c.ID(ctx)
@@ -67,7 +67,7 @@ var _ = Describe("A fleet", func() {
 		Expect(err).To(MatchError(ContainSubstring("two clusters")))
 	})
 
-	It("grants users and service accounts what RBAC does, and no more", func(ctx SpecContext) {
+	It("grants users and service accounts exactly the permissions in RBAC", func(ctx SpecContext) {
 		s := in(ctx, member())
 		list := func(client kubernetes.Interface) error {
 			_, err := client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
@@ -91,7 +91,7 @@ var _ = Describe("A fleet", func() {
 		Eventually(func() error { return list(account) }).Should(Succeed())
 	})
 
-	It("ends Pods as their annotations ask", func(ctx SpecContext) {
+	It("ends Pods as their annotations request", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.pod(ctx, "done", "", annotated(controlplane.AnnotationComplete, "true"))
 		s.pod(ctx, "failed", "", annotated(controlplane.AnnotationFail, "true"),
@@ -112,7 +112,7 @@ var _ = Describe("A fleet", func() {
 		Expect(p.DeletionTimestamp).NotTo(BeNil())
 	})
 
-	It("leaves nodes that are not KWOK's alone, and the Pods on them", func(ctx SpecContext) {
+	It("ignores nodes that are not KWOK's, and the Pods on them", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-foreign"}}
 		_, err := s.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
@@ -136,7 +136,7 @@ var _ = Describe("A fleet", func() {
 		requests, err := s.Audit().Since(ctx, mark)
 		Expect(err).NotTo(HaveOccurred())
 		writes := requests.By("kwok").Writes()
-		Expect(writes).To(ContainElement(HaveField("Name", "ours")), "the barrier: KWOK was at work")
+		Expect(writes).To(ContainElement(HaveField("Name", "ours")), "the barrier: KWOK was active")
 		Expect(writes).NotTo(ContainElement(HaveField("Name", BeElementOf("foreign", node.Name))))
 	})
 
@@ -166,7 +166,7 @@ var _ = Describe("A fleet", func() {
 		Expect(own[3].Code).To(Equal(404))
 	})
 
-	It("counts what is refused, watches too", func(ctx SpecContext) {
+	It("counts rejected requests, including watches", func(ctx SpecContext) {
 		s := in(ctx, member())
 		client := clientOf(s.UserKubeconfig(controlplane.Direct, "nobody-in-particular"))
 		mark, err := s.Audit().Mark(ctx)
@@ -186,7 +186,7 @@ var _ = Describe("A fleet", func() {
 		Expect(own).To(HaveEach(And(HaveField("Code", 403), HaveField("Unauthorized", true))))
 	})
 
-	It("runs what the controller manager creates", func(ctx SpecContext) {
+	It("runs the Pods that the controller manager creates", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		s.pod(ctx, "app", "")
 		p := s.phase(ctx, "app", corev1.PodRunning)
@@ -196,7 +196,7 @@ var _ = Describe("A fleet", func() {
 })
 
 var _ = Describe("A cluster that fails", func() {
-	It("has its apiserver restarted at the same address", func(ctx SpecContext) {
+	It("restarts its apiserver at the same address", func(ctx SpecContext) {
 		s := in(ctx, member())
 		id, err := s.ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -209,7 +209,7 @@ var _ = Describe("A cluster that fails", func() {
 		s.bound(ctx, "data")
 	})
 
-	It("answers nothing while its apiserver is frozen", func() {
+	It("does not respond while its apiserver is frozen", func() {
 		config, err := member().RESTConfig(controlplane.ViaProxy)
 		Expect(err).NotTo(HaveOccurred())
 		config.Timeout = impatient
@@ -223,7 +223,7 @@ var _ = Describe("A cluster that fails", func() {
 		Eventually(version(client)).Should(Succeed())
 	})
 
-	It("can be cut off, swallowed, and reached again", func(ctx SpecContext) {
+	It("can be disconnected, turned into a black hole, and reconnected", func(ctx SpecContext) {
 		config, err := member().RESTConfig(controlplane.ViaProxy)
 		Expect(err).NotTo(HaveOccurred())
 		config.Timeout = impatient
@@ -237,7 +237,7 @@ var _ = Describe("A cluster that fails", func() {
 		_, err = net.Dial("tcp", proxy.Address())
 		Expect(err).To(MatchError(syscall.ECONNREFUSED))
 		_, err = member().ID(ctx)
-		Expect(err).NotTo(HaveOccurred(), "directly it is there")
+		Expect(err).NotTo(HaveOccurred(), "it responds without the proxy")
 
 		Expect(proxy.SetMode(controlplane.Blackhole)).To(Succeed())
 		err = version(client)()
@@ -247,7 +247,7 @@ var _ = Describe("A cluster that fails", func() {
 		Eventually(version(client)).Should(Succeed())
 	})
 
-	It("comes back after all of it was stopped", func(ctx SpecContext) {
+	It("comes back after all its processes were stopped", func(ctx SpecContext) {
 		id, err := member().ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(member().Stop(ctx)).To(Succeed())
@@ -258,7 +258,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(member().ID(ctx)).To(Equal(id))
 	})
 
-	It("is another one once wiped, at the same address, on the same disks", func(ctx SpecContext) {
+	It("is a new cluster after it was wiped, with the same address and disks", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "before", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "before")
@@ -285,7 +285,7 @@ var _ = Describe("A cluster that fails", func() {
 		anew.phase(ctx, "app", corev1.PodRunning)
 	})
 
-	It("goes back to a snapshot, and its disks do not", func(ctx SpecContext) {
+	It("returns to a snapshot, but keeps its disks", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "old", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "old")
@@ -312,7 +312,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("is cloned: the same identity twice", func(ctx SpecContext) {
+	It("can be cloned with the same identity", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		id, err := s.ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -323,7 +323,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clone.ID(ctx)).To(Equal(id))
 		copied := story{clone, s.namespace}
-		// Without somebody who runs the Node, its Pods would stay.
+		// If nothing ran the Node, its Pods would stay.
 		nodes, err := clone.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, node := range nodes.Items {
@@ -334,7 +334,7 @@ var _ = Describe("A cluster that fails", func() {
 			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(review.Status.Authenticated).To(BeTrue(), review.Status.Error)
-		// From here on, there are two.
+		// From here on, there are two hosts.
 		copied.pod(ctx, "app", "")
 		copied.phase(ctx, "app", corev1.PodRunning)
 		_, err = s.getPod("app")(ctx)
@@ -350,7 +350,7 @@ var _ = Describe("Starting", func() {
 		Expect(err).To(MatchError(ContainSubstring("make kube")))
 	})
 
-	It("quotes the log of what does not start, and leaves nothing", func(ctx SpecContext) {
+	It("quotes the log of a process that does not start, and leaves nothing behind", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		_, err := controlplane.Start(ctx, controlplane.Options{
 			Dir: dir,
@@ -362,7 +362,7 @@ var _ = Describe("Starting", func() {
 		Expect(processesOf(dir)).To(BeEmpty())
 	})
 
-	It("ends without leaving a process", func(ctx SpecContext) {
+	It("stops without leaving a process", func(ctx SpecContext) {
 		own, err := controlplane.Start(ctx, controlplane.Options{
 			Host: controlplane.ClusterOptions{Nodes: -1}, Progress: progress,
 		})
@@ -377,7 +377,7 @@ var _ = Describe("Starting", func() {
 		Expect(late.Process(controlplane.KWOK).Start(ctx)).To(MatchError(ContainSubstring("torn down")))
 	})
 
-	It("leaves no process when its own is killed", func(ctx SpecContext) {
+	It("leaves no process when its parent is killed", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		child := startOrphan(dir)
 		Eventually(ctx, func(context.Context) []string { return processesOf(dir) }).Should(HaveLen(5), "etcd to kwok")

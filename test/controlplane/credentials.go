@@ -13,7 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Route is the way in which a kubeconfig reaches an apiserver.
+// Route is the path from a kubeconfig to an apiserver.
 type Route int
 
 const (
@@ -29,7 +29,7 @@ const (
 	adminGroup = "system:masters"
 	// tokenLife is the lifetime of a service account's token.
 	tokenLife = 24 * time.Hour
-	// clientQPS does not slow tests down.
+	// clientQPS is high enough not to slow tests down.
 	clientQPS = 1000
 )
 
@@ -49,7 +49,7 @@ func (c *Cluster) Kubeconfig(r Route) ([]byte, error) {
 	return c.UserKubeconfig(r, adminUser, adminGroup)
 }
 
-// KubeconfigPath returns the file with a cluster admin's direct kubeconfig. It lasts as long as
+// KubeconfigPath returns the file with a cluster admin's direct kubeconfig. It exists as long as
 // the cluster's data.
 func (c *Cluster) KubeconfigPath() string { return c.path("admin.kubeconfig") }
 
@@ -64,7 +64,7 @@ func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte
 }
 
 // ServiceAccountKubeconfig returns a kubeconfig with a token of an existing service account. The
-// token becomes invalid with the service account, and so after Wipe.
+// token becomes invalid with the service account, and therefore after Wipe.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, r Route, namespace, name string) ([]byte, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name strin
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("requesting a token of service account %s/%s in %s: %w", namespace, name, c.Name(), err)
+		return "", fmt.Errorf("request a token of service account %s/%s in %s: %w", namespace, name, c.Name(), err)
 	}
 	return answer.Status.Token, nil
 }
@@ -97,7 +97,7 @@ func (c *Cluster) RESTConfig(r Route) (*rest.Config, error) {
 func restConfig(kubeconfig []byte) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading a kubeconfig of ours: %w", err)
+		return nil, fmt.Errorf("read the generated kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = clientQPS, clientQPS
 	return config, nil
@@ -112,7 +112,7 @@ func (c *Cluster) kubeconfig(r Route, user string, auth *clientcmdapi.AuthInfo) 
 	config.CurrentContext = context
 	content, err := clientcmd.Write(*config)
 	if err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
+		return nil, fmt.Errorf("write the kubeconfig of %s: %w", user, err)
 	}
 	return content, nil
 }
@@ -124,7 +124,7 @@ func (c *Cluster) writeKubeconfig(file, user string, groups ...string) error {
 		return err
 	}
 	if err := os.WriteFile(c.path(file), content, 0o600); err != nil {
-		return fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
+		return fmt.Errorf("write the kubeconfig of %s: %w", user, err)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 			err = errors.Join(err, f.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("clusters not started within %s", o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the clusters did not start within %s", o.Timeout))
 	defer cancel()
 
 	begin := time.Now()
@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	return f, nil
 }
 
-// findPrograms looks for the cluster programs, and builds our CSI driver if necessary.
+// findPrograms finds the cluster programs, and builds the tests' CSI driver if necessary.
 func findPrograms(ctx context.Context, o Options) (programs, error) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -116,23 +116,23 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 	return p, err
 }
 
-// makeDir creates the data directory, and removes those of dead programs.
+// makeDir creates the data directory, and removes those of programs that no longer run.
 func (f *Fleet) makeDir() error {
 	if f.options.Dir != "" {
 		dir, err := filepath.Abs(f.options.Dir)
 		if err != nil {
-			return fmt.Errorf("making the data directory: %w", err)
+			return fmt.Errorf("create the data directory: %w", err)
 		}
 		f.options.Dir = dir
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making the data directory: %w", err)
+			return fmt.Errorf("create the data directory: %w", err)
 		}
 		return nil
 	}
 	sweep()
 	dir, err := os.MkdirTemp("", dirPrefix)
 	if err != nil {
-		return fmt.Errorf("making the data directory: %w", err)
+		return fmt.Errorf("create the data directory: %w", err)
 	}
 	f.options.Dir = dir
 	if !f.options.KeepData {
@@ -177,7 +177,7 @@ func (f *Fleet) newCluster(o ClusterOptions, original *Cluster) (*Cluster, error
 
 func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
 	if f.Member(o.Name) != nil || o.Name == f.Host.Name() {
-		return nil, fmt.Errorf("two clusters are called %q", o.Name)
+		return nil, fmt.Errorf("two clusters have the name %q", o.Name)
 	}
 	c, err := f.newCluster(o.withDefaults(false), nil)
 	if err != nil {
@@ -236,8 +236,8 @@ func (f *Fleet) Dir() string { return f.options.Dir }
 // Kubectl returns the path of a kubectl that matches the clusters' version.
 func (f *Fleet) Kubectl() string { return f.programs.path(kubebin.Kubectl) }
 
-// Stop kills every process, and removes the data unless it must be kept. It is not orderly,
-// because the data need not be complete. A second call does nothing.
+// Stop kills every process, and removes the data unless it must be kept. It does not stop them
+// gracefully, because the data need not be consistent. A second call does nothing.
 func (f *Fleet) Stop(context.Context) error {
 	f.mu.Lock()
 	if f.stopped {

@@ -20,11 +20,11 @@ const (
 	AnnotationComplete = "controlplane.xylem.io/complete"
 	// AnnotationFail, with any value, makes a running Pod end as Failed.
 	AnnotationFail = "controlplane.xylem.io/fail"
-	// AnnotationRunFor is how long such a Pod runs; default none.
+	// AnnotationRunFor is how long such a Pod runs. The default is 0.
 	AnnotationRunFor = "controlplane.xylem.io/run-for"
-	// AnnotationStartAfter delays a bound Pod's start; default none.
+	// AnnotationStartAfter delays a bound Pod's start. The default is 0.
 	AnnotationStartAfter = "controlplane.xylem.io/start-after"
-	// AnnotationStopAfter is how long a deleted Pod takes to end; default none.
+	// AnnotationStopAfter is how long a deleted Pod takes to end. The default is 0.
 	AnnotationStopAfter = "controlplane.xylem.io/stop-after"
 )
 
@@ -33,12 +33,12 @@ const LabelKWOK = "controlplane.xylem.io/kwok"
 
 // StorageClasses of DefaultStorage.
 const (
-	// ClassHostpath has the name from Xylem's first example: waits for a consumer, expandable,
-	// policy Delete.
+	// ClassHostpath, named as in Xylem's first example, waits for a consumer, is expandable, and
+	// has policy Delete.
 	ClassHostpath = "openebs-hostpath"
-	// ClassFast: immediate binding, expandable, policy Delete.
+	// ClassFast binds immediately, is expandable, and has policy Delete.
 	ClassFast = "fast"
-	// ClassRetained: waits for a consumer, expandable, policy Retain.
+	// ClassRetained waits for a consumer, is expandable, and has policy Retain.
 	ClassRetained = "retained"
 )
 
@@ -54,97 +54,95 @@ const (
 const DefaultDriverName = "dir.csi.controlplane.xylem.io"
 
 const (
-	// defaultQPS is the limit of the control plane's clients, in requests per second. With their
-	// own default of 20, kube-controller-manager binds fewer than seven volumes a second, and
-	// would dominate every measurement.
+	// defaultQPS is the limit of the control plane's clients, in requests per second. With the
+	// default of 20, kube-controller-manager binds fewer than seven volumes per second, which would
+	// dominate every measurement.
 	defaultQPS = 2000
 	// retryStart and retryMax are the default backoff of the programs.
 	retryStart, retryMax = 200 * time.Millisecond, 5 * time.Second
-	// startTimeout bounds the start of all clusters together.
+	// startTimeout is the maximum time for the start of all clusters.
 	startTimeout = 3 * time.Minute
 )
 
 // Options configures Start. The zero value is a host without members.
 type Options struct {
-	// Host configures the host. Its name defaults to "host", its nodes to one.
+	// Host configures the host. By default, its name is "host" and it has one node.
 	Host ClusterOptions
-	// Members configures the members. Names are required and differ.
+	// Members configures the members. Names are required and must be unique.
 	Members []ClusterOptions
 	// Dir is the data directory. If it is empty, Start creates a temporary one. The path must be
 	// short, because it contains unix sockets (see Start).
 	Dir string
 	// KeepData keeps Dir after Stop. A given Dir is always kept.
 	KeepData bool
-	// BinDir has the cluster programs. If it is empty, it is the directory of `make kube`.
+	// BinDir is the directory of the cluster programs. It defaults to the directory of `make kube`.
 	BinDir string
-	// Timeout bounds the start. 0 means three minutes.
+	// Timeout is the maximum time for the start. 0 means three minutes.
 	Timeout time.Duration
-	// Progress receives a line, without line break, about each step that takes time. It may be
-	// nil, and must be safe for concurrent use.
+	// Progress receives a line without a line break for each step that takes time. It may be nil,
+	// and must be safe for concurrent use.
 	Progress func(format string, args ...any)
 }
 
 // ClusterOptions configure one cluster.
 type ClusterOptions struct {
-	// Name is the cluster's: lower case letters, digits and dashes.
+	// Name is the cluster's name. It consists of lower case letters, digits and dashes.
 	Name string
-	// Nodes is the number of KWOK nodes, called <name>-node-1 and so on. 0 is
-	// one in the host and two in a member; -1 none.
+	// Nodes is the number of KWOK nodes, named <name>-node-1 and so on. 0 means one in the host and
+	// two in a member; -1 means none.
 	Nodes int
-	// NodeCapacity is each node's; nil is DefaultNodeCapacity.
+	// NodeCapacity is the capacity of each node; nil means DefaultNodeCapacity.
 	NodeCapacity corev1.ResourceList
-	// NodeLabels are added to each node's.
+	// NodeLabels are added to the labels of each node.
 	NodeLabels map[string]string
-	// Storage gives the cluster a CSI driver with its sidecars and classes. nil
-	// is DefaultStorage in a member, and none in the host.
+	// Storage gives the cluster a CSI driver with its sidecars and classes. nil means
+	// DefaultStorage in a member, and no storage in the host.
 	Storage *StorageOptions
-	// NoStorage leaves a member without.
+	// NoStorage creates a member without storage.
 	NoStorage bool
 	// Snapshots gives the cluster the CustomResourceDefinitions of VolumeSnapshots,
-	// snapshot-controller, and, where there is Storage, csi-snapshotter and the
-	// VolumeSnapshotClasses. With APIOnly it gives the definitions alone.
+	// snapshot-controller, and, with Storage, csi-snapshotter and the VolumeSnapshotClasses. With
+	// APIOnly, it installs only the definitions.
 	Snapshots bool
-	// Attach makes the CSI driver attach volumes: the cluster has csi-attacher, its
-	// CSIDriver requires attachment, and each node has a CSINode. It needs Storage.
+	// Attach makes the CSI driver attach volumes: the cluster has csi-attacher, its CSIDriver
+	// requires attachment, and each node has a CSINode. It requires Storage.
 	Attach bool
-	// APIOnly starts etcd and kube-apiserver and nothing else: no controllers, no
-	// nodes, no storage.
+	// APIOnly starts only etcd and kube-apiserver: no controllers, no nodes, no storage.
 	APIOnly bool
-	// Kubelets lets the API server of a member reach KWOK as the kubelet of its nodes: logs,
-	// exec, attach and port-forward work, as stages/kubelet.yaml says, with programs and
-	// files of this machine. In the host, the API server presents the client certificate of
-	// a cluster admin to kubelets.
+	// Kubelets lets the API server of a member connect to KWOK as the kubelet of its nodes. Logs,
+	// exec, attach and port-forward work as configured in stages/kubelet.yaml, with programs and
+	// files of this machine. In the host, the API server presents the client certificate of a
+	// cluster admin to kubelets.
 	Kubelets bool
-	// KubeAPIQPS and KubeAPIBurst limit the control plane's and the sidecars'
-	// clients, in requests per second. 0 is 2000.
+	// KubeAPIQPS and KubeAPIBurst limit the clients of the control plane and the sidecars, in
+	// requests per second. 0 means 2000.
 	KubeAPIQPS, KubeAPIBurst int
-	// NodeMonitorGracePeriod is how long a node may be silent before it counts
-	// as gone; 0 is kube-controller-manager's default (50 s).
+	// NodeMonitorGracePeriod is how long a node may be silent before it becomes unready; 0 means
+	// kube-controller-manager's default (50 s).
 	NodeMonitorGracePeriod time.Duration
-	// ExtraArgs are added to the arguments of processes. Later ones win.
+	// ExtraArgs are appended to the arguments of processes. Later arguments take precedence.
 	ExtraArgs map[ProcessName][]string
 }
 
 // StorageOptions configure a cluster's storage.
 type StorageOptions struct {
-	// DriverName is the CSI driver's; empty is DefaultDriverName.
+	// DriverName is the name of the CSI driver. It defaults to DefaultDriverName.
 	DriverName string
-	// Classes are the StorageClasses. The driver is their provisioner where
-	// they name none.
+	// Classes are the StorageClasses. Their provisioner defaults to the driver.
 	Classes []storagev1.StorageClass
-	// SnapshotClasses are the VolumeSnapshotClasses of a cluster with Snapshots, of the
-	// driver where they name none.
+	// SnapshotClasses are the VolumeSnapshotClasses of a cluster with Snapshots. Their driver
+	// defaults to the cluster's driver.
 	SnapshotClasses []snapshotv1.VolumeSnapshotClass
-	// MaxVolumeBytes limits each volume, CapacityBytes all together; 0 does not.
+	// MaxVolumeBytes limits each volume, and CapacityBytes all volumes together. 0 means no limit.
 	MaxVolumeBytes, CapacityBytes int64
-	// RetryStart and RetryMax pace the sidecars' retries. 0 is 200 ms and 5 s:
-	// tests do not wait for minutes.
+	// RetryStart and RetryMax are the backoff of the sidecars' retries. 0 means 200 ms and 5 s, so
+	// that tests need not wait for minutes.
 	RetryStart, RetryMax time.Duration
-	// CallTimeout bounds the sidecars' calls to the driver; 0 is 10 s.
+	// CallTimeout is the timeout of the sidecars' calls to the driver. 0 means 10 s.
 	CallTimeout time.Duration
 }
 
-// Members returns the options of members with these names and defaults.
+// Members returns options for members with these names, and defaults otherwise.
 func Members(names ...string) []ClusterOptions {
 	out := make([]ClusterOptions, 0, len(names))
 	for _, name := range names {
@@ -181,7 +179,7 @@ func SnapshotClass(name string, policy snapshotv1.DeletionPolicy) snapshotv1.Vol
 	return snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DeletionPolicy: policy}
 }
 
-// Class returns a StorageClass that allows volumes to grow.
+// Class returns a StorageClass that allows expansion.
 func Class(
 	name string, binding storagev1.VolumeBindingMode, reclaim corev1.PersistentVolumeReclaimPolicy,
 ) storagev1.StorageClass {
@@ -193,7 +191,7 @@ func Class(
 	return class
 }
 
-// withDefaults returns o completed, for a host or a member.
+// withDefaults returns the options with defaults for a host or a member.
 func (o ClusterOptions) withDefaults(host bool) ClusterOptions {
 	if o.APIOnly {
 		o.Nodes, o.NoStorage, o.Storage = -1, true, nil
@@ -276,8 +274,8 @@ func (o StorageOptions) withDefaults() *StorageOptions {
 	return &o
 }
 
-// nodeLabels are those that a kubelet sets, and ours; nodesOf tells KWOK whose Nodes
-// it runs.
+// nodeLabels are the labels that a kubelet sets, and those of this package. nodesOf selects the
+// Nodes that KWOK runs.
 func nodeLabels(o ClusterOptions, nodesOf, name, arch string) map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:   name,

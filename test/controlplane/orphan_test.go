@@ -15,7 +15,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// orphanEnv tells this program, run again, where to start a host and wait.
+// orphanEnv is the environment variable with the directory in which a second run of this program
+// starts a host and waits.
 const orphanEnv = "CONTROLPLANE_TEST_ORPHAN"
 
 func startAndWaitToBeKilled() int {
@@ -31,7 +32,7 @@ func startAndWaitToBeKilled() int {
 func startOrphan(dir string) *exec.Cmd {
 	GinkgoHelper()
 	if runtime.GOOS != "linux" {
-		Skip("only Linux ends children with their parent")
+		Skip("only Linux kills children with their parent")
 	}
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), orphanEnv+"="+dir)
@@ -54,7 +55,7 @@ func processesOf(dir string) []string {
 	Expect(err).NotTo(HaveOccurred())
 	var found []string
 	for _, f := range files {
-		// A process may end meanwhile; one that is no more than a zombie has no command line.
+		// A process may end in the meantime, and a zombie has no command line.
 		if content, err := os.ReadFile(f); err == nil && strings.Contains(string(content), dir) {
 			found = append(found, strings.ReplaceAll(string(content), "\x00", " "))
 		}

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// certificateLife is how long certificates are valid: longer than anything here runs.
+// certificateLife is the validity of certificates, which exceeds the duration of any test.
 const certificateLife = 7 * 24 * time.Hour
 
-// clockSkew is how far back certificates begin to be valid.
+// clockSkew is how far in the past the validity of certificates begins.
 const clockSkew = time.Hour
 
 // authority is a cluster's certificate authority.
@@ -32,7 +32,7 @@ type authority struct {
 func newAuthority(cluster string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the CA of %s: %w", cluster, err)
+		return nil, fmt.Errorf("create the CA of %s: %w", cluster, err)
 	}
 	template := &x509.Certificate{
 		SerialNumber:          serial(),
@@ -45,17 +45,16 @@ func newAuthority(cluster string) (*authority, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("making the CA of %s: %w", cluster, err)
+		return nil, fmt.Errorf("create the CA of %s: %w", cluster, err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("making the CA of %s: %w", cluster, err)
+		return nil, fmt.Errorf("create the CA of %s: %w", cluster, err)
 	}
 	return &authority{cert: cert, key: key, pem: encodeCert(der)}, nil
 }
 
-// server issues a certificate that is good for loopback, on whichever port, and
-// for the names that Pods would use.
+// server issues a certificate for loopback and for the names that Pods would use.
 func (a *authority) server() (cert, key []byte, err error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"},
@@ -78,7 +77,7 @@ func (a *authority) client(user string, groups []string) (cert, key []byte, err 
 
 func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err error) {
 	fail := func(err error) ([]byte, []byte, error) {
-		return nil, nil, fmt.Errorf("issuing a certificate for %s: %w", template.Subject.CommonName, err)
+		return nil, nil, fmt.Errorf("issue a certificate for %s: %w", template.Subject.CommonName, err)
 	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,8 +118,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// writePKI writes what the processes of a cluster read from files: the CA, the
-// serving certificate and the key pair of service account tokens.
+// writePKI writes the files that the processes of a cluster read: the CA, the serving certificate
+// and the key pair for service account tokens.
 func (a *authority) writePKI(dir string) error {
 	cert, key, err := a.server()
 	if err != nil {
@@ -132,18 +131,18 @@ func (a *authority) writePKI(dir string) error {
 	}
 	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("making the key of service account tokens: %w", err)
+		return fmt.Errorf("create the key for service account tokens: %w", err)
 	}
 	private, err := encodeKey(tokenKey)
 	if err != nil {
-		return fmt.Errorf("making the key of service account tokens: %w", err)
+		return fmt.Errorf("create the key for service account tokens: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(tokenKey.Public())
 	if err != nil {
-		return fmt.Errorf("making the key of service account tokens: %w", err)
+		return fmt.Errorf("create the key for service account tokens: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("writing certificates: %w", err)
+		return fmt.Errorf("write certificates: %w", err)
 	}
 	for name, content := range map[string][]byte{
 		caFile: a.pem, servingCertFile: cert, servingKeyFile: key, tokenKeyFile: private,
@@ -151,7 +150,7 @@ func (a *authority) writePKI(dir string) error {
 		tokenPublicFile: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("writing certificates: %w", err)
+			return fmt.Errorf("write certificates: %w", err)
 		}
 	}
 	return nil

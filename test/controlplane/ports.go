@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Ports are taken from below the range from which systems choose those of
-// outgoing connections. So none is lost to a connection that happens to be made
-// while its server is stopped, and a restart finds its old address free.
+// Ports are below the range from which systems select the ports of outgoing connections. So no
+// outgoing connection can use the port of a stopped server, and a restart finds its old address
+// free.
 const (
 	firstPort = 20000
 	lastPort  = 29999
@@ -21,21 +21,21 @@ const (
 
 const loopback = "127.0.0.1"
 
-// ports hands out port numbers that no other program of ours has: each is held
-// by a lock on a file of its own, which dies with its holder.
+// ports reserves port numbers among all programs that use this package. A lock on a separate file
+// reserves each port, and the kernel releases the lock when its holder dies.
 type ports struct {
 	mu    sync.Mutex
 	locks []*os.File
 }
 
-// take returns an address on loopback that nothing listens on.
+// take returns an address on loopback on which nothing listens.
 func (p *ports) take() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The name is shared by all programs that do this, for all users.
+	// All programs that do this share the name, for all users.
 	dir := filepath.Join(os.TempDir(), "xylem-ports-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("reserving a port: %w", err)
+		return "", fmt.Errorf("reserve a port: %w", err)
 	}
 	for range 1000 {
 		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort+1)) //nolint:gosec // Nothing secret.
@@ -50,7 +50,7 @@ func (p *ports) take() (string, error) {
 			continue
 		}
 		if err := l.Close(); err != nil {
-			return "", errors.Join(fmt.Errorf("reserving a port: %w", err), lock.Close())
+			return "", errors.Join(fmt.Errorf("reserve a port: %w", err), lock.Close())
 		}
 		p.locks = append(p.locks, lock)
 		return address, nil

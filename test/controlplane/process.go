@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// stopGrace is what a process gets between SIGTERM and SIGKILL. An apiserver
-	// whose watches are open does not end by itself any sooner than it must.
+	// stopGrace is the time between SIGTERM and SIGKILL. An apiserver with open watches takes as
+	// long as it may.
 	stopGrace = 10 * time.Second
-	// restartBackoff and its maximum pace the restarts of a supervised process
-	// that ended by itself, as a kubelet would.
+	// restartBackoff and its maximum are the backoff for restarts of a supervised process that
+	// exited, as with a kubelet.
 	restartBackoff    = 250 * time.Millisecond
 	maxRestartBackoff = 4 * time.Second
-	// readyPoll is how often a starting process is asked whether it is ready.
+	// readyPoll is the interval of readiness probes of a starting process.
 	readyPoll = 50 * time.Millisecond
-	// stopPoll is how often a process that is being frozen is examined.
+	// stopPoll is the interval for checking whether a process is frozen.
 	stopPoll = time.Millisecond
-	// readyTimeout bounds the wait for one process to become ready.
+	// readyTimeout is the maximum time until a process is ready.
 	readyTimeout = 90 * time.Second
-	// logTailBytes is how much of a log an error quotes.
+	// logTailBytes is the length of the log that an error quotes.
 	logTailBytes = 3000
 )
 
-// ProcessName names a process within its cluster.
+// ProcessName is the name of a process in its cluster.
 type ProcessName string
 
-// The processes of a cluster. From CSIDriver on they exist only where there is storage,
-// and the last three only with the options Snapshots and Attach.
+// The processes of a cluster. CSIDriver and the following exist only in clusters with storage, and
+// the last three only with the options Snapshots and Attach.
 const (
 	Etcd              ProcessName = "etcd"
 	APIServer         ProcessName = "kube-apiserver"
@@ -49,12 +49,12 @@ const (
 
 	Snapshotter        ProcessName = "csi-snapshotter"
 	Attacher           ProcessName = "csi-attacher"
-	SnapshotController ProcessName = "snapshot-controller" // in a host without storage, too
+	SnapshotController ProcessName = "snapshot-controller" // also in a host without storage
 )
 
-// Process is a program of a cluster. It keeps its arguments, and so its address,
-// over restarts. Its methods may be called at any time and from many goroutines;
-// those that change its state exclude each other.
+// Process is a program of a cluster. It keeps its arguments, and therefore its address, across
+// restarts. Its methods are safe for concurrent use. Those that change its state exclude each
+// other.
 type Process struct {
 	cluster  string
 	name     ProcessName
@@ -62,27 +62,28 @@ type Process struct {
 	args     []string
 	logPath  string
 	progress func(format string, args ...any)
-	// ready returns nil when the process can be used; nil means as soon as it runs.
+	// ready returns nil when the process can be used. If ready is nil, the process can be used as
+	// soon as it runs.
 	ready func(context.Context) error
-	// supervised processes are started again when they end by themselves, as
-	// the kubelet would: the sidecars do so whenever they lose their driver.
+	// supervised processes are restarted when they exit, as by a kubelet. The sidecars exit
+	// whenever they lose their driver.
 	supervised bool
 
-	change sync.Mutex // held while the state is being changed
+	change sync.Mutex // held during changes of the state
 
 	mu      sync.Mutex
 	run     *run
-	retired bool // the cluster is gone: no more starts
+	retired bool // the cluster was removed: no more starts
 }
 
-// run is one life of a process.
+// run is one run of a process.
 type run struct {
 	cmd    *exec.Cmd
 	frozen bool
-	// done is closed when it has ended and been waited for.
+	// done is closed when the process has ended and was waited for.
 	done chan struct{}
-	err  error // why it ended; after done
-	// asked is closed when we mean it to end.
+	err  error // why it ended; valid after done
+	// asked is closed when the process is meant to end.
 	asked     chan struct{}
 	askedOnce sync.Once
 }
@@ -101,11 +102,10 @@ func (r *run) ended() bool {
 // Name returns the name of the process.
 func (p *Process) Name() ProcessName { return p.name }
 
-// LogPath returns the file that holds the output of every life of the process.
+// LogPath returns the file with the output of all runs of the process.
 func (p *Process) LogPath() string { return p.logPath }
 
-// PID returns the process ID, or 0 if the process does not run. One that is
-// frozen runs.
+// PID returns the process ID, or 0 if the process is not running. A frozen process is running.
 func (p *Process) PID() int {
 	if r := p.current(); r != nil && !r.ended() {
 		return r.cmd.Process.Pid
@@ -113,7 +113,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Running reports whether the process runs, frozen or not.
+// Running reports whether the process is running or frozen.
 func (p *Process) Running() bool { return p.PID() != 0 }
 
 func (p *Process) current() *run {
@@ -122,8 +122,8 @@ func (p *Process) current() *run {
 	return p.run
 }
 
-// Start starts the process, unless it runs, and waits until it is ready. A frozen
-// one is thawed.
+// Start starts the process unless it is running, and waits until it is ready. It thaws a frozen
+// process.
 func (p *Process) Start(ctx context.Context) error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -139,23 +139,23 @@ func (p *Process) Start(ctx context.Context) error {
 	return p.awaitReady(ctx, r)
 }
 
-// launch starts a new life.
+// launch starts a new run.
 func (p *Process) launch() (*run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.retired {
-		return nil, fmt.Errorf("%s of %s: the cluster was torn down", p.name, p.cluster)
+		return nil, fmt.Errorf("%s of %s: the cluster was removed", p.name, p.cluster)
 	}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s of %s: %w", p.name, p.cluster, err)
+		return nil, fmt.Errorf("start %s of %s: %w", p.name, p.cluster, err)
 	}
 	cmd := exec.Command(p.path, p.args...) //nolint:gosec,noctx // Ours, and it outlives the context that started it.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = cleanEnv()
 	err = errors.Join(Spawn(cmd), log.Close())
 	if err != nil {
-		return nil, fmt.Errorf("starting %s of %s: %w", p.name, p.cluster, err)
+		return nil, fmt.Errorf("start %s of %s: %w", p.name, p.cluster, err)
 	}
 	r := &run{cmd: cmd, done: make(chan struct{}), asked: make(chan struct{})}
 	p.run = r
@@ -169,7 +169,7 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// supervise starts the process again after the life r ended, unless it was asked to.
+// supervise restarts the process after the run r ended, unless it was meant to end.
 func (p *Process) supervise(r *run) {
 	for backoff := restartBackoff; ; backoff = min(2*backoff, maxRestartBackoff) {
 		timer := time.NewTimer(backoff)
@@ -180,7 +180,7 @@ func (p *Process) supervise(r *run) {
 		case <-timer.C:
 		}
 		p.change.Lock()
-		if p.current() != r { // Somebody else was quicker.
+		if p.current() != r { // It was already restarted.
 			p.change.Unlock()
 			return
 		}
@@ -190,7 +190,7 @@ func (p *Process) supervise(r *run) {
 			return
 		default:
 		}
-		p.progress("%s: %s ended by itself (%v), starting it again", p.cluster, p.name, r.err)
+		p.progress("%s: %s exited (%v), restarting it", p.cluster, p.name, r.err)
 		_, err := p.launch()
 		p.change.Unlock()
 		if err == nil {
@@ -210,7 +210,7 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	defer ticker.Stop()
 	ended := r.done
 	if p.supervised {
-		ended = nil // It may have come too early; its next life may fare better.
+		ended = nil // It may have started too early, and the next run may succeed.
 	}
 	for {
 		err := p.ready(ctx)
@@ -219,17 +219,17 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("%s of %s ended while starting: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
+			return fmt.Errorf("%s of %s exited during its start: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s of %s: %w (last: %w)\n%s",
+			return fmt.Errorf("wait for %s of %s: %w (last: %w)\n%s",
 				p.name, p.cluster, context.Cause(ctx), err, p.LogTail())
 		case <-ticker.C:
 		}
 	}
 }
 
-// Stop ends the process with SIGTERM, and with SIGKILL if it is still there
-// after a grace or when ctx ends. A frozen one is thawed for it.
+// Stop ends the process with SIGTERM, and with SIGKILL after a grace period or when ctx ends. It
+// thaws a frozen process first.
 func (p *Process) Stop(ctx context.Context) error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -254,8 +254,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process with SIGKILL: it can finish nothing. It stays ended,
-// also if it is one that is otherwise started again.
+// Kill ends the process with SIGKILL, so that it cannot finish anything. Even a supervised process
+// is not restarted.
 func (p *Process) Kill() error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -283,15 +283,14 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Freeze stops the process without ending it: it keeps its connections and
-// answers nothing. When it returns, all threads have stopped (on Linux). It is an error if
-// the process does not run.
+// Freeze suspends the process: it keeps its connections but does not respond. When Freeze returns,
+// all threads have stopped (on Linux). It returns an error if the process is not running.
 func (p *Process) Freeze() error {
 	p.change.Lock()
 	defer p.change.Unlock()
 	r := p.current()
 	if r == nil || r.ended() {
-		return fmt.Errorf("freezing %s of %s: it does not run", p.name, p.cluster)
+		return fmt.Errorf("freeze %s of %s: it is not running", p.name, p.cluster)
 	}
 	if err := p.signal(r, sigStop); err != nil {
 		return err
@@ -301,13 +300,13 @@ func (p *Process) Freeze() error {
 	defer ticker.Stop()
 	for deadline := time.Now().Add(stopGrace); !r.ended() && !stopped(r.cmd.Process.Pid); <-ticker.C {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("freezing %s of %s: it has not stopped within %s", p.name, p.cluster, stopGrace)
+			return fmt.Errorf("freeze %s of %s: it did not stop within %s", p.name, p.cluster, stopGrace)
 		}
 	}
 	return nil
 }
 
-// Thaw lets a frozen process go on. Others are left alone.
+// Thaw resumes a frozen process. It has no effect on others.
 func (p *Process) Thaw() error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -329,11 +328,11 @@ func (p *Process) thaw(r *run) error {
 	return nil
 }
 
-// signal signals the life r; one that has ended is no error.
+// signal signals the run r. It succeeds if the run has ended.
 func (p *Process) signal(r *run, s syscall.Signal) error {
 	err := r.cmd.Process.Signal(s)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signalling %s of %s: %w", p.name, p.cluster, err)
+		return fmt.Errorf("signal %s of %s: %w", p.name, p.cluster, err)
 	}
 	return nil
 }
@@ -376,14 +375,14 @@ func readTail(path string, n int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if offset > 0 { // The first line is likely cut.
+	if offset > 0 { // The first line is probably incomplete.
 		_, content, _ = bytes.Cut(content, []byte("\n"))
 	}
 	return strings.TrimSpace(string(content)), nil
 }
 
-// cleanEnv keeps the caller's environment from steering what it starts: a
-// KUBECONFIG or a proxy variable there would lead a sidecar astray.
+// cleanEnv removes variables from the caller's environment that would affect the processes. For
+// example, KUBECONFIG or a proxy variable would misdirect a sidecar.
 func cleanEnv() []string {
 	var env []string
 	for _, key := range []string{"PATH", "HOME", "TMPDIR", "TZ", "LANG"} {

@@ -22,8 +22,8 @@ var (
 	spawnerWork = make(chan func())
 )
 
-// stopped reports whether all threads of a process have stopped: SIGSTOP reaches them one
-// after the other, and on a busy machine the last may still answer a request meanwhile.
+// stopped reports whether all threads of a process have stopped: SIGSTOP stops them one after the
+// other, and on a busy machine the last one may still respond to a request.
 func stopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {
@@ -40,10 +40,10 @@ func stopped(pid int) bool {
 	return true
 }
 
-// Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
-// who then ends things in order; the process dies with this program, however that ends.
-// The kernel sends Pdeathsig when the *thread* that forked ends, and Go ends threads at
-// will: one that lives as long as this program does all the forking.
+// Spawn starts a process in its own group, so that Ctrl-C reaches only the caller, which then stops
+// its processes. The process dies with this program, even if the program crashes. The kernel sends
+// Pdeathsig when the *thread* that forked ends, and Go may end any thread. So one thread that lives
+// as long as this program does all the forking.
 func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	spawner.Do(func() {

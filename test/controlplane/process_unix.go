@@ -12,12 +12,12 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// stopped is not known here.
+// stopped cannot be determined on these platforms.
 func stopped(int) bool { return true }
 
-// Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
-// who then ends things in order. There is no Pdeathsig here: after a kill of the caller,
-// its processes have to be ended by hand.
+// Spawn starts a process in its own group, so that Ctrl-C reaches only the caller, which then stops
+// its processes. There is no Pdeathsig on these platforms. If the caller is killed, its processes
+// must be stopped manually.
 func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd.Start()

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// ProxyMode is what a Proxy does with traffic.
+// ProxyMode defines what a Proxy does with traffic.
 type ProxyMode int
 
 const (
 	// Pass forwards everything.
 	Pass ProxyMode = iota
-	// Cut refuses new connections and resets those that there are.
+	// Cut refuses new connections and resets existing ones.
 	Cut
-	// Blackhole accepts connections and moves no byte either way, on those that
-	// there are neither. Nothing is lost: back in Pass, all of them go on.
+	// Blackhole accepts connections, but forwards no data in either direction, on new and existing
+	// connections. No data is lost: with Pass, all connections continue.
 	Blackhole
 )
 
@@ -36,7 +36,7 @@ func (m ProxyMode) String() string {
 	}
 }
 
-// side tells the two connections of which one is made up apart.
+// side distinguishes the two connections of a proxied connection.
 type side int
 
 const (
@@ -45,15 +45,14 @@ const (
 )
 
 const (
-	// dialTimeout bounds connecting to the server behind a proxy.
+	// dialTimeout is the timeout for connections to the server behind a proxy.
 	dialTimeout = 5 * time.Second
-	// relistenTimeout bounds waiting for the proxy's own address to be free again.
+	// relistenTimeout is the maximum time until the proxy's own address is free again.
 	relistenTimeout = 5 * time.Second
 )
 
-// Proxy forwards TCP connections from an address that never changes to another,
-// and can represent a network that fails. Its methods may be called from many
-// goroutines.
+// Proxy forwards TCP connections from a fixed address to another address, and can simulate a
+// failing network. Its methods are safe for concurrent use.
 type Proxy struct {
 	address, server string
 
@@ -64,7 +63,7 @@ type Proxy struct {
 	closed   bool
 	conns    map[net.Conn]side
 	accepted int
-	// passing is closed while bytes may move, and replaced when they may not.
+	// passing is closed while data may pass, and replaced when it may not.
 	passing chan struct{}
 	ended   chan struct{} // closed by Close
 }
@@ -81,23 +80,23 @@ func NewProxy(address, server string) (*Proxy, error) {
 	if err := p.listen(); err != nil {
 		return nil, err
 	}
-	// The port may have been chosen by the system.
+	// The system may have selected the port.
 	p.address = p.listener.Addr().String()
 	return p, nil
 }
 
-// Address returns where the proxy listens, as host:port.
+// Address returns the proxy's address, as host:port.
 func (p *Proxy) Address() string { return p.address }
 
-// Mode returns the present mode.
+// Mode returns the current mode.
 func (p *Proxy) Mode() ProxyMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mode
 }
 
-// Connections returns how many connections of clients are open now, and how many
-// were accepted since the start.
+// Connections returns the number of client connections that are open, and that were accepted since
+// the start.
 func (p *Proxy) Connections() (open, accepted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,15 +108,15 @@ func (p *Proxy) Connections() (open, accepted int) {
 	return open, p.accepted
 }
 
-// SetLatency delays each piece of data by d, each way; 0 ends that.
+// SetLatency delays all data by d in each direction; 0 disables the delay.
 func (p *Proxy) SetLatency(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency = d
 }
 
-// SetMode changes the mode, for connections that there are too. When it returns,
-// the new mode holds.
+// SetMode changes the mode, also for existing connections. When it returns, the new mode is in
+// effect.
 func (p *Proxy) SetMode(m ProxyMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +154,7 @@ func (p *Proxy) Close() error {
 	return p.cut()
 }
 
-// cut closes the listener and resets connections. The lock is held.
+// cut closes the listener and resets connections. The caller holds the lock.
 func (p *Proxy) cut() error {
 	for c := range p.conns {
 		reset(c)
@@ -166,12 +165,12 @@ func (p *Proxy) cut() error {
 	l := p.listener
 	p.listener = nil
 	if err := l.Close(); err != nil {
-		return fmt.Errorf("cutting %s off: %w", p.address, err)
+		return fmt.Errorf("cut %s off: %w", p.address, err)
 	}
 	return nil
 }
 
-// reset closes a connection so that its peer sees a reset, not an orderly end.
+// reset closes a connection so that its peer sees a reset instead of a normal end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -179,7 +178,7 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-// listen starts accepting. The lock is held.
+// listen starts accepting. The caller holds the lock.
 func (p *Proxy) listen() error {
 	timeout := time.NewTimer(relistenTimeout)
 	defer timeout.Stop()
@@ -194,7 +193,7 @@ func (p *Proxy) listen() error {
 		}
 		select {
 		case <-timeout.C:
-			return fmt.Errorf("listening on %s: %w", p.address, err)
+			return fmt.Errorf("listen on %s: %w", p.address, err)
 		case <-ticker.C:
 		}
 	}
@@ -204,13 +203,13 @@ func (p *Proxy) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			return // Closed: nothing else ends a listener on loopback.
+			return // The listener was closed: nothing else ends a listener on loopback.
 		}
 		go p.serve(l, c)
 	}
 }
 
-// serve joins a client to the server until either ends.
+// serve connects a client to the server until either ends.
 func (p *Proxy) serve(l net.Listener, client net.Conn) {
 	if !p.track(l, client, clientSide) {
 		reset(client)
@@ -222,7 +221,7 @@ func (p *Proxy) serve(l net.Listener, client net.Conn) {
 	}
 	server, err := net.DialTimeout("tcp", p.server, dialTimeout)
 	if err != nil {
-		reset(client) // As the network would, if it could not reach the server.
+		reset(client) // Like a network that cannot reach the server.
 		return
 	}
 	if !p.track(l, server, serverSide) {
@@ -237,8 +236,8 @@ func (p *Proxy) serve(l net.Listener, client net.Conn) {
 	wg.Wait()
 }
 
-// track remembers a connection, so that cut finds it. It is false if the
-// listener that it came by is not the present one any more.
+// track records a connection, so that cut finds it. It returns false if the connection's listener
+// is no longer the current one.
 func (p *Proxy) track(l net.Listener, c net.Conn, s side) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +258,7 @@ func (p *Proxy) forget(c net.Conn) {
 	_ = c.Close()
 }
 
-// awaitPass waits until bytes may move. It is false if the proxy was closed.
+// awaitPass waits until data may pass. It returns false if the proxy was closed.
 func (p *Proxy) awaitPass() bool {
 	for {
 		p.mu.Lock()
@@ -287,7 +286,7 @@ func (p *Proxy) delay(d time.Duration) bool {
 	}
 }
 
-// pump copies from src to dst while bytes may move, and passes on its end.
+// pump copies data from src to dst while it may pass, and forwards the end.
 func (p *Proxy) pump(dst, src net.Conn) {
 	buffer := make([]byte, 32*1024)
 	for {
@@ -301,7 +300,7 @@ func (p *Proxy) pump(dst, src net.Conn) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			// The other direction may still have something to say.
+			// The other direction may still have data.
 			if tcp, ok := dst.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
 				return
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// brief is how long a connection that is to stay silent is listened to.
+// brief is how long a test reads from a connection on which nothing must arrive.
 const brief = 50 * time.Millisecond
 
-// echo answers every line with itself.
+// echo sends every line back.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +74,7 @@ func (c *client) hear(t *testing.T, want string) {
 	t.Helper()
 	got, err := c.lines.ReadString('\n')
 	if err != nil || got != want+"\n" {
-		t.Fatalf("heard %q, %v; want %q", got, err, want)
+		t.Fatalf("received %q, %v; want %q", got, err, want)
 	}
 }
 
@@ -84,7 +84,7 @@ func (c *client) hearNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := c.lines.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("heard %q, %v; want silence", got, err)
+		t.Fatalf("received %q, %v; want nothing", got, err)
 	}
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestProxyWithoutServerResets(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	c, err := net.Dial("tcp", p.Address())
 	if err != nil {
-		return // The reset may come as early as that.
+		return // The reset may already occur here.
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := c.Read(make([]byte, 1)); err == nil {
@@ -196,6 +196,6 @@ func TestClosedProxyHasNoMode(t *testing.T) {
 		t.Error("a connection outlived the proxy")
 	}
 	if err := p.SetMode(controlplane.Pass); err == nil {
-		t.Error("a closed proxy took a mode")
+		t.Error("a closed proxy accepted a mode")
 	}
 }

@@ -9,32 +9,31 @@ import (
 	"strconv"
 )
 
-// etcdDir is where a cluster keeps its state.
+// etcdDir is the directory with a cluster's state.
 const etcdDir = "etcd"
 
-// Snapshot is the state of a cluster as it was: what etcd had, and nothing of
-// the world, such as disks. It lasts as long as its fleet.
+// Snapshot is an earlier state of a cluster: the content of etcd, without external state such as
+// disks. It exists as long as its fleet.
 type Snapshot struct{ dir string }
 
-// Snapshot keeps the state of the cluster. etcd ends for it, and is started again
-// at once; the rest continues, as over a failure of etcd.
+// Snapshot saves the state of the cluster. It stops etcd and restarts it immediately. The other
+// processes continue, as during a failure of etcd.
 func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{dir: c.path("snapshots", strconv.Itoa(int(c.snapshots.Add(1))))}
-	// What a client was told is in the log, whatever the moment.
+	// All acknowledged writes are in the log at any time.
 	if err := c.Process(Etcd).Kill(); err != nil {
 		return nil, err
 	}
 	err := copyDir(s.dir, c.path(etcdDir))
 	if err := errors.Join(err, c.startAll(ctx, Etcd, APIServer)); err != nil {
-		return nil, fmt.Errorf("taking a snapshot of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("take a snapshot of %s: %w", c.Name(), err)
 	}
 	return s, nil
 }
 
-// Restore puts the cluster back to a snapshot, at the same address, and starts
-// everything that caches again. Revisions go back too and are used again, as with
-// any restore from a backup that is not told to raise them. Disks stay as they
-// are: they are the world.
+// Restore returns the cluster to a snapshot, at the same address, and restarts all processes that
+// have caches. etcd uses the later revisions again, as after any restore that does not raise them.
+// Disks do not change, because they are external.
 func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	c.progress("%s: restoring", c.Name())
 	if err := c.Stop(ctx); err != nil {
@@ -42,14 +41,13 @@ func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	}
 	err := os.RemoveAll(c.path(etcdDir))
 	if err := errors.Join(err, copyDir(c.path(etcdDir), s.dir)); err != nil {
-		return fmt.Errorf("restoring %s: %w", c.Name(), err)
+		return fmt.Errorf("restore %s: %w", c.Name(), err)
 	}
 	return c.boot(ctx)
 }
 
-// CloneHost starts a second host from a copy of the first one's state, with the
-// same keys: the same identity, the same objects, tokens and certificates, at an
-// address of its own. It lasts as long as the fleet.
+// CloneHost starts a second host from a copy of the first one's state and keys. It has the same
+// identity, objects, tokens and certificates, but its own address. It exists as long as the fleet.
 func (f *Fleet) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	state, err := f.Host.Snapshot(ctx)
 	if err != nil {
@@ -65,12 +63,12 @@ func (f *Fleet) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	f.clones = append(f.clones, clone)
 	f.mu.Unlock()
 	if err := copyDir(clone.path(etcdDir), state.dir); err != nil {
-		return nil, fmt.Errorf("cloning the host: %w", err)
+		return nil, fmt.Errorf("clone the host: %w", err)
 	}
 	return clone, clone.boot(ctx)
 }
 
-// copyDir copies a directory to where nothing is yet.
+// copyDir copies a directory to a path that does not exist yet.
 func copyDir(to, from string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("Storage of a member", func() {
-	It("follows a claim from its first consumer to its end", func(ctx SpecContext) {
+	It("provisions a claim for its first consumer, and deletes it", func(ctx SpecContext) {
 		s := in(ctx, member())
 
 		By("waiting for a consumer")
@@ -67,13 +67,13 @@ var _ = Describe("Storage of a member", func() {
 		}).Should(BeTrue())
 	})
 
-	It("binds without a consumer if the class asks for it", func(ctx SpecContext) {
+	It("binds without a consumer if the class requests it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "data")
 	})
 
-	It("keeps the volume if the class asks for it", func(ctx SpecContext) {
+	It("keeps the volume if the class requests it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassRetained, "1Gi")
 		s.pod(ctx, "app", "data")
@@ -103,7 +103,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(info.Size()).To(BeEquivalentTo(1 << 30))
 	})
 
-	It("rejects what is too large, and reports it", func(ctx SpecContext) {
+	It("rejects a claim that is too large, and reports it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "big", limited, "3Gi")
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -129,7 +129,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").Count(ledger.CreateVolume)).To(Equal(1))
 	})
 
-	It("loses an answer on request, and creates no second volume", func(ctx SpecContext) {
+	It("loses a response on request, and creates no second volume", func(ctx SpecContext) {
 		s := in(ctx, member())
 		Expect(s.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Times: 1, Code: codes.Unavailable, After: true,
@@ -150,7 +150,7 @@ var _ = Describe("Storage of a member", func() {
 		DeferCleanup(driver.Thaw)
 
 		s.claim(ctx, "data", controlplane.ClassFast, "1Gi")
-		// The provisioner says that it begins, then calls the driver.
+		// The provisioner emits an event before it calls the driver.
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
 			events, err := s.Client().CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
@@ -167,7 +167,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").LiveIDs()).To(HaveLen(1))
 	})
 
-	It("survives the driver's sudden death", func(ctx SpecContext) {
+	It("survives a crash of the driver", func(ctx SpecContext) {
 		s := in(ctx, member())
 		driver := s.Process(controlplane.CSIDriver)
 		s.claim(ctx, "old", controlplane.ClassFast, "1Gi")

@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take to happen. It is generous:
-	// nothing asserts that it is quick.
+	// settle is the timeout of all conditions. It is long, because no test asserts that anything is
+	// fast.
 	settle = 90 * time.Second
 	poll   = 50 * time.Millisecond
-	// limited is a class whose volumes hold no more than limitedBytes.
+	// limited is a class whose volumes are limited to limitedBytes.
 	limited      = "limited"
 	limitedBytes = "2147483648"
 )
 
-// fleet is shared by all stories; each has a namespace of its own.
+// fleet is shared by all stories. Each story has its own namespace.
 var fleet *controlplane.Fleet
 
 func TestMain(m *testing.M) {
-	// The story about the death of its parent runs this program again.
+	// The story about a killed parent runs this program again.
 	if os.Getenv(orphanEnv) != "" {
 		os.Exit(startAndWaitToBeKilled())
 	}
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 func TestClusters(t *testing.T) {
 	RegisterFailHandler(Fail)
-	log.SetLogger(GinkgoLogr) // of what installs CustomResourceDefinitions
+	log.SetLogger(GinkgoLogr) // log output of the CustomResourceDefinition installer
 	SetDefaultEventuallyTimeout(settle)
 	SetDefaultEventuallyPollingInterval(poll)
 	EnforceDefaultTimeoutsWhenUsingContexts()
@@ -86,7 +86,7 @@ func in(ctx context.Context, c *controlplane.Cluster) story {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	s := story{c, ns.Name}
-	// Pods can be created once the controller manager has created the account.
+	// Pods can be created after the controller manager has created the account.
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := c.Client().CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -112,7 +112,7 @@ func (s story) claim(ctx context.Context, name, class, size string, change ...fu
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// pod creates a Pod, with a claim if that has a name.
+// pod creates a Pod, with a claim if the claim's name is not empty.
 func (s story) pod(ctx context.Context, name, claim string, change ...func(*corev1.Pod)) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}},
@@ -181,12 +181,12 @@ func (s story) phase(ctx context.Context, pod string, want corev1.PodPhase) *cor
 	return p
 }
 
-// gone waits until a Pod is no more.
+// gone waits until a Pod no longer exists.
 func (s story) gone(ctx context.Context, pod string) {
 	Eventually(ctx, func(ctx context.Context) bool {
 		_, err := s.getPod(pod)(ctx)
 		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "%s is still there", pod)
+	}).Should(BeTrue(), "%s still exists", pod)
 }
 
 func (s story) deletePod(ctx context.Context, name string) {

@@ -15,8 +15,8 @@ import (
 
 const snapshotGroup = snapshotv1.GroupName
 
-// SnapshotClient returns a cluster admin's client for VolumeSnapshots, direct. The cluster
-// serves them only with the option Snapshots or after InstallSnapshotCRDs.
+// SnapshotClient returns a cluster admin's client for VolumeSnapshots, without the proxy. The
+// cluster serves them only with the option Snapshots or after InstallSnapshotCRDs.
 func (c *Cluster) SnapshotClient() (snapshots.Interface, error) {
 	config, err := c.RESTConfig(Direct)
 	if err != nil {
@@ -24,13 +24,13 @@ func (c *Cluster) SnapshotClient() (snapshots.Interface, error) {
 	}
 	client, err := snapshots.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the snapshots of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("create a client for the snapshots of %s: %w", c.Name(), err)
 	}
 	return client, nil
 }
 
-// InstallSnapshotCRDs creates the CustomResourceDefinitions of VolumeSnapshots, and
-// returns when the cluster serves them. It replaces definitions that are there.
+// InstallSnapshotCRDs creates the CustomResourceDefinitions of VolumeSnapshots, and returns when
+// the cluster serves them. It replaces existing definitions.
 func (c *Cluster) InstallSnapshotCRDs(ctx context.Context) error {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Cluster) InstallSnapshotCRDs(ctx context.Context) error {
 		Paths: files, ErrorIfPathMissing: true, MaxTime: readyTimeout, PollInterval: readyPoll,
 	})
 	if err != nil {
-		return fmt.Errorf("installing the definitions of VolumeSnapshots in %s: %w", c.Name(), err)
+		return fmt.Errorf("install the definitions of VolumeSnapshots in %s: %w", c.Name(), err)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func withSnapshots(ctx context.Context, c *controlplane.Cluster) snapshotStory {
 	return snapshotStory{in(ctx, c), client}
 }
 
-// disk creates a claim that is bound at once, writes to its disk, and returns the volume's ID.
+// disk creates a claim that is bound immediately, writes to its disk, and returns the volume's ID.
 func (s snapshotStory) disk(ctx context.Context, claim, data string) string {
 	s.claim(ctx, claim, controlplane.ClassFast, "1Gi")
 	id := s.volumeOf(ctx, claim)
@@ -81,7 +81,7 @@ func (s snapshotStory) remove(ctx context.Context, name string) {
 	Eventually(ctx, func(ctx context.Context) bool {
 		_, err := s.get(name)(ctx)
 		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "snapshot %s is still there", name)
+	}).Should(BeTrue(), "snapshot %s still exists", name)
 }
 
 // taken returns the live snapshots of a claim.
@@ -131,7 +131,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 		Expect(s.ReadData(s.volumeOf(ctx, "restored"))).To(Equal("monday"))
 	})
 
-	It("keeps a snapshot whose class retains it, and binds it to another object", func(ctx SpecContext) {
+	It("keeps a snapshot if the class retains it, and binds it to another object", func(ctx SpecContext) {
 		s := withSnapshots(ctx, cluster)
 		s.disk(ctx, "data", "monday")
 		s.take(ctx, "kept", "data", controlplane.ClassRetainedSnapshots)
@@ -160,7 +160,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 		Eventually(s.taken("data")).Should(BeEmpty())
 	})
 
-	It("shows why a snapshot fails, and that it is not ready", func(ctx SpecContext) {
+	It("reports why a snapshot fails, and that it is not ready", func(ctx SpecContext) {
 		s := withSnapshots(ctx, cluster)
 		s.disk(ctx, "data", "monday")
 		of := s.namespace + "/data"
@@ -181,7 +181,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 		Expect(s.book("data").Count(ledger.CreateSnapshot)).To(Equal(1))
 	})
 
-	It("attaches the volume of a Pod to its node, reports what fails, and detaches it", func(ctx SpecContext) {
+	It("attaches the volume of a Pod to its node, reports errors, and detaches it", func(ctx SpecContext) {
 		s := withSnapshots(ctx, cluster)
 		volume := s.disk(ctx, "data", "monday")
 		pv := s.bound(ctx, "data").Spec.VolumeName
@@ -233,7 +233,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 			HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(ContainSubstring("not yet bound"))))))))
 	})
 
-	It("starts none of this unless it is asked to", func() {
+	It("starts none of these processes without the options", func() {
 		for _, name := range []controlplane.ProcessName{
 			controlplane.Attacher, controlplane.Snapshotter, controlplane.SnapshotController,
 		} {

@@ -10,19 +10,19 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names of the volume that a member had before Xylem: the namespace there, its claim on both
-// sides, and the volume in the host.
+// Names for the volume that existed in a member before Xylem: the namespace there, the claim on
+// both sides, and the volume in the host.
 const (
 	legacySpace = "legacy"
 	archiveApp  = "archive"
-	// archiveClass is one of several in the host that map to the volume's class.
+	// archiveClass is one of several host classes that map to the volume's class.
 	archiveClass = "openebs-hostpath"
 )
 
-// archiveData is what the volume has.
+// archiveData is the content of the volume.
 const archiveData = "written before Xylem"
 
-// adopt uses, in the host, a volume that a member had before.
+// adopt uses a volume in the host that existed in a member before Xylem.
 func (d *demo) adopt(ctx context.Context) error {
 	d.out.section("Adoption: the host uses a disk that a member had before Xylem")
 	volume, err := d.leaveVolume(ctx)
@@ -37,12 +37,11 @@ func (d *demo) adopt(ctx context.Context) error {
 		d.claimBound(d.host, space, archiveApp), d.claimBound(d.members[0], space, archiveApp), d.podRunning(d.host, space, archiveApp)); err != nil {
 		return err
 	}
-	d.checks.equal("adoption: the Pod runs where the disk is", pinned, d.placeOf(archiveApp), "although "+spare+" was preferred")
+	d.checks.equal("adoption: the Pod runs in the member that has the disk", pinned, d.placeOf(archiveApp), "although "+spare+" was preferred")
 	return d.checkAdopted(volume)
 }
 
-// leaveVolume leaves a volume with data in the first member that no claim there has, and
-// returns its name.
+// leaveVolume creates an unclaimed volume with data in the first member and returns its name.
 func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	m := d.members[0]
 	if err := d.do(ctx, m, "apply", "-f", manifests+"legacy.yaml"); err != nil {
@@ -60,8 +59,8 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	if err := m.WriteData(id, archiveData); err != nil {
 		return "", err
 	}
-	d.out.line("   the disk of %s/%s in %s now has: %s", legacySpace, archiveApp, pinned, archiveData)
-	d.out.line("   (its claim goes, and the volume stays: policy Retain)")
+	d.out.line("   the disk of %s/%s in %s now contains: %s", legacySpace, archiveApp, pinned, archiveData)
+	d.out.line("   (deleting its claim keeps the volume: policy Retain)")
 	const retain = `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
 	d.prompt(m, "kubectl patch pv "+volume+" \\")
 	d.out.line("       -p '%s'", retain)
@@ -75,7 +74,7 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 		pv := m.volume(volume)
 		switch {
 		case pv == nil:
-			return "it is gone", nil
+			return "it does not exist", nil
 		case pv.Status.Phase != corev1.VolumeReleased || m.claim(legacySpace, archiveApp) != nil:
 			return "it is " + string(pv.Status.Phase), nil
 		default:
@@ -84,7 +83,7 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	})
 }
 
-// runAdopt runs the plugin, first without changes.
+// runAdopt runs the plugin, first with --dry-run.
 func (d *demo) runAdopt(ctx context.Context, volume string) error {
 	for _, dry := range []bool{true, false} {
 		args := []string{"xylem", "adopt", pinned, volume, "--name", archiveApp, "--claim", space + "/" + archiveApp, "--class", archiveClass}
@@ -116,15 +115,15 @@ func (d *demo) runAdopt(ctx context.Context, volume string) error {
 	return nil
 }
 
-// checkAdopted checks that the claim in the host has the disk, with its data, and that no other
+// checkAdopted checks that the claim in the host uses the disk with its data, and that no other
 // disk was created for it.
 func (d *demo) checkAdopted(volume string) error {
 	m := d.members[0]
 	leaf := m.claim(space, archiveApp)
 	if leaf == nil {
-		return &unmet{"claim " + archiveApp + " in " + m.Name(), "it is gone"}
+		return &unmet{"claim " + archiveApp + " in " + m.Name(), "it does not exist"}
 	}
-	d.checks.equal("adoption: the claim has this volume in "+pinned, volume, leaf.Spec.VolumeName, shortVolume(volume))
+	d.checks.equal("adoption: the claim is bound to this volume in  "+pinned, volume, leaf.Spec.VolumeName, shortVolume(volume))
 	counts, err := d.countCalls(ledger.CreateVolume, archiveApp)
 	if err != nil {
 		return err
@@ -139,8 +138,8 @@ func (d *demo) checkAdopted(volume string) error {
 	if err != nil {
 		return err
 	}
-	d.out.line("   the disk of %s in %s has: %s", archiveApp, pinned, data)
-	d.checks.equal("adoption: with its data", archiveData, data, data)
+	d.out.line("   the disk of %s in %s contains: %s", archiveApp, pinned, data)
+	d.checks.equal("adoption: the disk still has its data", archiveData, data, data)
 	return nil
 }
 

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// quiet is how long Xylem must write nothing for a scene to end.
+	// quiet is how long Xylem must not write before a scene ends.
 	quiet = 2 * time.Second
-	// settleLimit bounds the wait for the end of a scene.
+	// settleLimit is the maximum time to wait for the end of a scene.
 	settleLimit = time.Minute
-	// auditEvery is the interval at which the audit logs are read meanwhile.
+	// auditEvery is the interval for reading the audit logs while waiting.
 	auditEvery = 500 * time.Millisecond
 )
 
@@ -64,8 +64,8 @@ func accountIn(column int) string {
 	return harness.MemberUser
 }
 
-// settle waits until Xylem has written nothing for a while, and returns its requests to each
-// cluster since the marks.
+// settle waits until Xylem has stopped writing, and returns its requests to each cluster since the
+// marks.
 func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests, error) {
 	defer d.out.say("")
 	var requests []controlplane.Requests
@@ -83,7 +83,7 @@ func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests
 			last, changed = n, time.Now()
 		}
 		if d.out.terminal {
-			d.out.say(fmt.Sprintf("until Xylem has written nothing for %s", quiet))
+			d.out.say(fmt.Sprintf("waiting until Xylem has written nothing for %s", quiet))
 		}
 		return time.Since(changed) >= quiet, nil
 	})
@@ -92,8 +92,8 @@ func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests
 		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, &unmet{
-			fmt.Sprintf("Xylem comes to rest: no write for %s", quiet),
-			fmt.Sprintf("it still writes after %s:\n%s", settleLimit, describe(requests, d.timeline.columns)),
+			fmt.Sprintf("Xylem stops writing for %s", quiet),
+			fmt.Sprintf("it is still writing after %s:\n%s", settleLimit, describe(requests, d.timeline.columns)),
 		}
 	}
 	return requests, err
@@ -108,14 +108,13 @@ func describe(requests []controlplane.Requests, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// writes returns the writes without those of the heartbeats and the leader election, which
-// occur all the time.
+// writes returns the writes, except the periodic ones of heartbeats and leader election.
 func writes(rs controlplane.Requests) controlplane.Requests {
 	return rs.Writes().Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
 }
 
-// breakdown counts the writes by verb and resource, the most frequent first. It counts failures
-// separately, by their code.
+// breakdown counts the writes by verb and resource, most frequent first. It counts failed writes
+// separately, by status code.
 func breakdown(rs controlplane.Requests) string {
 	type key struct {
 		verb, resource string
@@ -136,7 +135,7 @@ func breakdown(rs controlplane.Requests) string {
 	for _, k := range keys {
 		part := fmt.Sprintf("%d %s %s", counts[k], k.verb, shortResource(k.resource))
 		if k.code != 0 {
-			part += fmt.Sprintf(" (answered %d)", k.code)
+			part += fmt.Sprintf(" (status %d)", k.code)
 		}
 		parts = append(parts, part)
 	}
@@ -161,8 +160,8 @@ func shortResource(resource string) string {
 	return name
 }
 
-// refusals lists the requests that were forbidden, each once. It skips the probe that the
-// member's policy must reject.
+// refusals lists each forbidden request once. It skips the probe that the member's policy must
+// reject.
 func refusals(rs controlplane.Requests) []string {
 	seen := map[string]bool{}
 	for _, r := range rs {
@@ -178,8 +177,8 @@ func refusals(rs controlplane.Requests) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// audit checks, for the whole run, that the registrations count their volumes, that the
-// manager's permissions sufficed, and that it never exited.
+// audit checks that the registrations count their volumes, and that the manager's permissions were
+// sufficient and it did not exit during the run.
 func (d *demo) audit(ctx context.Context) error {
 	if err := d.awaitCounts(ctx); err != nil {
 		return err
@@ -196,13 +195,13 @@ func (d *demo) audit(ctx context.Context) error {
 			refused = append(refused, d.timeline.columns[i]+": "+r)
 		}
 	}
-	d.checks.equal("rights: no request of the manager was refused by RBAC", "none refused", cmp.Or(strings.Join(refused, "; "), "none refused"),
+	d.checks.equal("permissions: RBAC rejected no request of the manager", "none rejected", cmp.Or(strings.Join(refused, "; "), "none rejected"),
 		fmt.Sprintf("%d requests", total))
 	select {
 	case <-d.x.Manager.Done():
 		return &died{d.x.Manager.Err()}
 	default:
-		d.checks.pass("manager: alive from beginning to end", fmt.Sprintf("process %d", d.x.Manager.PID()))
+		d.checks.pass("manager: the process did not restart", fmt.Sprintf("process %d", d.x.Manager.PID()))
 	}
 	return nil
 }

@@ -15,16 +15,16 @@ func TestBreakdown(t *testing.T) {
 		want     string
 	}{
 		"nothing": {nil, "none"},
-		"reads and leases are left out": {controlplane.Requests{
+		"reads and Leases are omitted": {controlplane.Requests{
 			{Verb: "get", Resource: "pods", Code: 200}, {Verb: "patch", Resource: "leases", Code: 200}, {Verb: "watch", Resource: "pods", Code: 200},
 		}, "none"},
-		"the most frequent first": {controlplane.Requests{
+		"most frequent first": {controlplane.Requests{
 			{Verb: "create", Resource: "persistentvolumes", Code: 201},
 			{Verb: "patch", Resource: "pods/status", Code: 200}, {Verb: "patch", Resource: "pods/status", Code: 200},
 		}, "2 patch pods/status, 1 create pv"},
-		"what failed is apart": {controlplane.Requests{
+		"failed writes are counted separately": {controlplane.Requests{
 			{Verb: "patch", Resource: "persistentvolumeclaims/status", Code: 409}, {Verb: "patch", Resource: "persistentvolumeclaims/status", Code: 200},
-		}, "1 patch pvc/status, 1 patch pvc/status (answered 409)"},
+		}, "1 patch pvc/status, 1 patch pvc/status (status 409)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// look is the interval at which a condition is checked.
+	// look is the interval for checking a condition.
 	look = 50 * time.Millisecond
-	// patience is how long a wait is silent. Afterwards, it prints a line every patienceLine if
-	// the output is kept.
+	// patience is how long a wait prints nothing. After that, it prints a line every patienceLine
+	// if the output is not a terminal.
 	patience     = 2 * time.Second
 	patienceLine = 10 * time.Second
-	// stepLimit bounds a step that takes a second or two on an idle machine.
+	// stepLimit is the maximum duration of a step that takes a second or two on an idle machine.
 	stepLimit = 2 * time.Minute
 )
 
@@ -25,9 +25,9 @@ type unmet struct{ expected, is string }
 
 func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
 
-// await waits until lacking returns "", and prints progress if that takes a while. lacking
-// returns the current state. After stepLimit, await returns an unmet error; when the context
-// ends, its cause.
+// await waits until lacking returns "", and prints progress if that takes a while. Until then,
+// lacking returns the current state. After stepLimit, await returns an unmet error. If the context
+// ends, it returns the context's cause.
 func (d *demo) await(ctx context.Context, expected string, lacking func(context.Context) (string, error)) error {
 	defer d.out.say("")
 	begin := time.Now()
@@ -55,11 +55,11 @@ func (d *demo) await(ctx context.Context, expected string, lacking func(context.
 	case errors.Is(err, context.DeadlineExceeded) && last != "":
 		return &unmet{expected, fmt.Sprintf("%s, after %s", last, stepLimit)}
 	default:
-		return fmt.Errorf("waiting for %s: %w", expected, err)
+		return fmt.Errorf("wait for %s: %w", expected, err)
 	}
 }
 
-// busy calls f, and shows meanwhile what is being done.
+// busy calls f and shows what it is doing until f returns.
 func (d *demo) busy(what string, f func() error) error {
 	defer d.out.say("")
 	begin := time.Now()

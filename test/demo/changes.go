@@ -16,10 +16,10 @@ import (
 // annotationSelectedNode has the node that the scheduler selected for a claim's first consumer.
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// event is a kind of change whose time is used later.
+// event is a kind of change whose time the demo uses later.
 type event string
 
-// Events whose times are used.
+// Events whose times the demo uses.
 const (
 	created event = "created"
 	bound   event = "bound"
@@ -28,7 +28,7 @@ const (
 	other   event = ""
 )
 
-// change is a change of an object that is worth a line. Minor ones are only shown in detailed
+// change is a change of an object that the timeline shows. It shows minor changes only in detailed
 // scenes.
 type change struct {
 	event event
@@ -48,7 +48,7 @@ func (l *changeList) detail(e event, format string, args ...any) {
 	*l = append(*l, change{event: e, text: fmt.Sprintf(format, args...), minor: true})
 }
 
-// differ adds a line if a value changed or was removed.
+// differ adds a line if a value was changed or removed.
 func (l *changeList) differ(what, field, old, now string, minor bool) {
 	switch {
 	case old == now:
@@ -73,7 +73,7 @@ func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]strin
 		old.Spec.Resources.Requests = now.Spec.Resources.Requests
 	}
 	if request := now.Spec.Resources.Requests.Storage(); request.Cmp(*old.Spec.Resources.Requests.Storage()) != 0 {
-		l.add(other, "%s asks for %s", what, request)
+		l.add(other, "%s requests %s", what, request)
 	}
 	if host {
 		l.differ(what, "selected-node", old.Annotations[annotationSelectedNode], now.Annotations[annotationSelectedNode], true)
@@ -217,7 +217,7 @@ func snapshotChanges(old, now *snapshotv1.VolumeSnapshot) []change {
 	return l
 }
 
-// isReady reports whether a snapshot can be restored from.
+// isReady reports whether a snapshot can be restored.
 func isReady(s *snapshotv1.VolumeSnapshot) bool {
 	return s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false)
 }
@@ -238,19 +238,19 @@ func diskChange(e ledger.Entry) change {
 	case e.Code != ledger.OK:
 		return change{text: fmt.Sprintf("%s: %s failed: %s", disk, e.Method, e.Message)}
 	case e.Repeated:
-		return change{text: fmt.Sprintf("%s: %s asked again", disk, e.Method)}
+		return change{text: fmt.Sprintf("%s: %s repeated", disk, e.Method)}
 	case e.Method == ledger.CreateSnapshot:
-		return change{text: "snapshot of " + disk + " TAKEN"}
+		return change{text: "snapshot of " + disk + " CREATED"}
 	case e.Method == ledger.DeleteSnapshot:
-		return change{event: gone, text: "snapshot of " + disk + " REMOVED"}
+		return change{event: gone, text: "snapshot of " + disk + " DELETED"}
 	case e.Method == ledger.CreateVolume && e.Source != "":
-		return change{event: created, text: fmt.Sprintf("%s MADE with its source's data, %s", disk, size)}
+		return change{event: created, text: fmt.Sprintf("%s CREATED from its source, %s", disk, size)}
 	case e.Method == ledger.CreateVolume:
-		return change{event: created, text: fmt.Sprintf("%s MADE, %s", disk, size)}
+		return change{event: created, text: fmt.Sprintf("%s CREATED, %s", disk, size)}
 	case e.Method == ledger.ExpandVolume:
-		return change{text: fmt.Sprintf("%s GROWN to %s", disk, size)}
+		return change{text: fmt.Sprintf("%s EXPANDED to %s", disk, size)}
 	case e.Method == ledger.DeleteVolume:
-		return change{event: gone, text: disk + " REMOVED"}
+		return change{event: gone, text: disk + " DELETED"}
 	default:
 		return change{text: fmt.Sprintf("%s: %s", disk, e.Method)}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// describeLines is how many lines of each kubectl output a failure shows.
+// describeLines is the number of lines of each kubectl output that a failure shows.
 const describeLines = 30
 
-// tailLines is how many lines of the manager's log a failure shows.
+// tailLines is the number of lines of the manager's log that a failure shows.
 const tailLines = 25
 
 // check is one expectation in the summary.
@@ -22,7 +22,7 @@ type check struct {
 // checks has the checks of a run.
 type checks struct {
 	list []check
-	// complete: the demo ran to its end.
+	// complete reports whether the demo ran to its end.
 	complete bool
 }
 
@@ -31,7 +31,7 @@ func (c *checks) pass(name, detail string) { c.list = append(c.list, check{true,
 
 // fail records one that was not met.
 func (c *checks) fail(name string, expected, is any) {
-	c.list = append(c.list, check{false, name, fmt.Sprintf("expected %v, but: %v", expected, is)})
+	c.list = append(c.list, check{false, name, fmt.Sprintf("expected %v, got %v", expected, is)})
 }
 
 // equal records whether a value is as expected.
@@ -53,7 +53,7 @@ func (c *checks) failed() bool {
 	return false
 }
 
-// passed reports whether all checks were made and succeeded.
+// passed reports whether the demo ran all checks and they succeeded.
 func (c *checks) passed() bool { return c.complete && !c.failed() }
 
 // table lists the checks.
@@ -74,12 +74,12 @@ func (c *checks) table(out *console) []string {
 	return lines
 }
 
-// report prints what went wrong, with information that may explain it, and returns the error.
-// An interruption is no failure.
+// report prints what failed, with details that may explain it, and returns the error. An
+// interruption is not a failure.
 func (d *demo) report(ctx context.Context, err error) error {
 	if interrupted(ctx) {
 		d.out.line("")
-		d.out.line("Interrupted: ending everything.")
+		d.out.line("Interrupted: stopping all processes.")
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -90,11 +90,11 @@ func (d *demo) report(ctx context.Context, err error) error {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		d.out.line("   %s", line)
 	}
-	expected, is := "to go on", err.Error()
+	expected, is := "no error", err.Error()
 	if u := (*unmet)(nil); errors.As(err, &u) {
 		expected, is = u.expected, u.is
 	}
-	d.checks.fail("the story to its end", expected, strings.ReplaceAll(is, "\n", "; "))
+	d.checks.fail("the demo runs to its end", expected, strings.ReplaceAll(is, "\n", "; "))
 	if d.host == nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *demo) report(ctx context.Context, err error) error {
 	}
 	if m := d.x.Manager; m != nil {
 		d.out.line("")
-		d.out.line("The end of the manager's log, %s:", m.LogPath())
+		d.out.line("Last lines of the manager's log, %s:", m.LogPath())
 		for _, line := range lastLines(m.Log(), tailLines) {
 			d.out.line("%s", clip(line, 400))
 		}

@@ -20,8 +20,8 @@ const (
 // clearLine moves to the beginning of the line and erases it.
 const clearLine = "\r\x1b[K"
 
-// console prints lines from many goroutines. On a terminal, it shows a status line below them,
-// which is replaced and not kept.
+// console prints lines from many goroutines. On a terminal, it also shows a temporary status line
+// below them.
 type console struct {
 	terminal, colours bool
 
@@ -30,8 +30,8 @@ type console struct {
 	status string
 }
 
-// recordVariable names, if set, a file that receives the output with colors. test/gen/pictures
-// draws the README's picture from it.
+// recordVariable is the environment variable for a file that receives the output with colors.
+// test/gen/pictures draws the README's picture from it.
 const recordVariable = "DEMO_RECORD"
 
 // newConsole creates a console that writes to out. It is interactive if both files are
@@ -43,7 +43,7 @@ func newConsole(in, out *os.File) (*console, error) {
 	if path == "" {
 		return c, nil
 	}
-	record, err := os.Create(path) //nolint:gosec // Named by whoever runs the demo.
+	record, err := os.Create(path) //nolint:gosec // Named by the user of the demo.
 	if err != nil {
 		return nil, fmt.Errorf("create the recording: %w", err)
 	}
@@ -61,7 +61,7 @@ func isTerminal(f *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// line prints one or more lines, and keeps the status below.
+// line prints one or more lines above the status line.
 func (c *console) line(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
@@ -74,14 +74,14 @@ func (c *console) line(format string, args ...any) {
 	c.draw()
 }
 
-// section begins a part of the demo.
+// section starts a part of the demo.
 func (c *console) section(title string) {
 	c.line("")
 	c.line("%s", c.style(bold, "== "+title))
 }
 
-// say replaces the status line; "" removes it. Without a terminal, it prints the text as a
-// line.
+// say replaces the status line; "" removes it. If the output is not a terminal, it prints the text
+// as a line.
 func (c *console) say(text string) {
 	if !c.terminal {
 		if text != "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names of what begins with the data of the example's claim: a snapshot, the claim that is
-// restored from it, and a clone.
+// Names of the copies of the example's claim: a snapshot, the claim that is restored from it, and a
+// clone.
 const (
 	snapshotName = "monday"
 	restoredApp  = "restored"
 	cloneApp     = "copy"
 )
 
-// What the demo writes to the disk of the example's claim, before and after the snapshot.
+// Data that the demo writes to the disk of the example's claim, before and after the snapshot.
 const (
 	mondayData  = "written on Monday"
 	tuesdayData = "written on Tuesday"
@@ -25,8 +25,8 @@ const (
 
 // snapshot writes to the example's disk, takes a snapshot of the claim, and overwrites the disk.
 func (d *demo) snapshot(ctx context.Context) error {
-	d.out.section("A snapshot: taken in the member that has the disk")
-	d.out.line("   (there is no container, so the demo itself writes to the disk's directory)")
+	d.out.section("Taking a snapshot, in the member that has the disk")
+	d.out.line("   (containers are simulated, so the demo itself writes to the disk's directory)")
 	if err := d.do(ctx, d.host, "apply", "-f", manifests+"snapshot-class.yaml"); err != nil {
 		return err
 	}
@@ -51,15 +51,15 @@ func (d *demo) snapshot(ctx context.Context) error {
 	return d.writeDisk(nginxClaim, tuesdayData)
 }
 
-// checkSnapshot checks that the snapshot was taken once, and that nothing in the member alone
-// can destroy it.
+// checkSnapshot checks that the snapshot was taken once, and that no action in the member alone can
+// destroy it.
 func (d *demo) checkSnapshot(ctx context.Context) error {
 	counts, err := d.countCalls(ledger.CreateSnapshot, nginxClaim)
 	if err != nil {
 		return err
 	}
 	want := fmt.Sprintf("1 in %s, 0 in %s", pinned, spare)
-	d.checks.equal("snapshot: taken once, where the disk is", want, counts, want)
+	d.checks.equal("snapshot: taken once, in the member that has the disk", want, counts, want)
 	policy, err := d.kubectl(ctx, d.members[0], "get", "volumesnapshotcontents", "-o", "jsonpath={.items[*].spec.deletionPolicy}")
 	if err != nil {
 		return err
@@ -70,18 +70,18 @@ func (d *demo) checkSnapshot(ctx context.Context) error {
 
 // restore creates a claim from the snapshot.
 func (d *demo) restore(ctx context.Context) error {
-	d.out.section("A restore: only the member that has the snapshot can create the disk")
+	d.out.section("Restoring it: only the member that has the snapshot can create the disk")
 	return d.copied(ctx, "restore", restoredApp, mondayData)
 }
 
 // clone creates a claim from the example's claim.
 func (d *demo) clone(ctx context.Context) error {
-	d.out.section("A clone: only the member that has the other disk can copy it")
+	d.out.section("Cloning a claim: only the member that has its disk can copy it")
 	return d.copied(ctx, "clone", cloneApp, tuesdayData)
 }
 
-// copied applies a claim that has a source, with a Pod that prefers the other member, and
-// compares what is on its disk.
+// copied applies a claim that has a source, with a Pod that prefers the other member, and compares
+// the data on its disk.
 func (d *demo) copied(ctx context.Context, what, app, want string) error {
 	d.prompt(d.host, "kubectl apply -f "+manifests+app+".yaml  # prefers "+spare)
 	requests, err := d.scene(ctx, false, d.apply(manifests+app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))
@@ -93,19 +93,19 @@ func (d *demo) copied(ctx context.Context, what, app, want string) error {
 	if err != nil {
 		return err
 	}
-	d.checks.equal(what+": where the data is, not where the Pod would rather be", pinned, where, "in "+where+", although "+spare+" was preferred")
+	d.checks.equal(what+": in the member that has the data, not where the Pod prefers", pinned, where, "in "+where+", although "+spare+" was preferred")
 	data, err := d.readDisk(app)
 	if err != nil {
 		return err
 	}
-	d.checks.equal(what+": the disk begins with the data", want, data, data)
+	d.checks.equal(what+": the disk has the data of its source", want, data, data)
 	return nil
 }
 
 // forget deletes the snapshot, and then the claims that were created from it and from the
 // example's.
 func (d *demo) forget(ctx context.Context) error {
-	d.out.section("The snapshot is deleted (policy Delete); what was restored from it stays")
+	d.out.section("Deleting the snapshot (policy Delete); the restored claim keeps its disk")
 	command := []string{"-n", space, "delete", "--wait=false", "volumesnapshot/" + snapshotName}
 	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
 	requests, err := d.scene(ctx, true, func(ctx context.Context) error {
@@ -126,13 +126,13 @@ func (d *demo) forget(ctx context.Context) error {
 		return err
 	}
 	d.checks.equal("restore: its disk outlives the snapshot", mondayData, data, data)
-	if err := d.clear(ctx, restoredApp, "restore: the disk goes with its claim"); err != nil {
+	if err := d.clear(ctx, restoredApp, "restore: the disk is deleted with its claim"); err != nil {
 		return err
 	}
-	return d.clear(ctx, cloneApp, "clone: the disk goes with its claim")
+	return d.clear(ctx, cloneApp, "clone: the disk is deleted with its claim")
 }
 
-// writeDisk overwrites what is on a claim's disk in the first member.
+// writeDisk overwrites the data on a claim's disk in the first member.
 func (d *demo) writeDisk(claim, data string) error {
 	id, err := d.diskID(d.members[0], claim)
 	if err != nil {
@@ -141,11 +141,11 @@ func (d *demo) writeDisk(claim, data string) error {
 	if err := d.members[0].WriteData(id, data); err != nil {
 		return err
 	}
-	d.out.line("   the disk of %s in %s now has: %s", claim, pinned, data)
+	d.out.line("   the disk of %s in %s now contains: %s", claim, pinned, data)
 	return nil
 }
 
-// readDisk returns what is on a claim's disk in the first member, and prints it.
+// readDisk returns and prints the data on a claim's disk in the first member.
 func (d *demo) readDisk(claim string) (string, error) {
 	id, err := d.diskID(d.members[0], claim)
 	if err != nil {
@@ -153,12 +153,12 @@ func (d *demo) readDisk(claim string) (string, error) {
 	}
 	data, err := d.members[0].ReadData(id)
 	if err == nil {
-		d.out.line("   the disk of %s in %s has: %s", claim, pinned, data)
+		d.out.line("   the disk of %s in %s contains: %s", claim, pinned, data)
 	}
 	return data, err
 }
 
-// countCalls counts the calls to each member's driver about a claim.
+// countCalls counts the calls to each member's driver for a claim.
 func (d *demo) countCalls(method, claim string) (string, error) {
 	var counts []string
 	for _, m := range d.members {
@@ -171,12 +171,12 @@ func (d *demo) countCalls(method, claim string) (string, error) {
 	return strings.Join(counts, ", "), nil
 }
 
-// snapshotReady: the snapshot can be restored from, as a cluster shows it.
+// snapshotReady is met when a cluster reports that the snapshot can be restored.
 func (d *demo) snapshotReady(v *view) condition {
 	return condition{"snapshot " + snapshotName + " ready in " + v.Name(), func() (string, error) {
 		switch snapshot := v.snapshot(space, snapshotName); {
 		case snapshot == nil:
-			return "it is not there", nil
+			return "it does not exist", nil
 		case snapshotFails(snapshot) != "":
 			return snapshotFails(snapshot), nil
 		case !isReady(snapshot):
@@ -187,17 +187,17 @@ func (d *demo) snapshotReady(v *view) condition {
 	}}
 }
 
-// snapshotGone: a cluster has the snapshot no more.
+// snapshotGone is met when a cluster no longer has the snapshot.
 func (d *demo) snapshotGone(v *view) condition {
 	return condition{"snapshot " + snapshotName + " gone in " + v.Name(), func() (string, error) {
 		if v.snapshot(space, snapshotName) != nil {
-			return "it is there", nil
+			return "it still exists", nil
 		}
 		return "", nil
 	}}
 }
 
-// noSnapshots: no member's driver has a snapshot.
+// noSnapshots is met when no member's driver has a snapshot.
 func (d *demo) noSnapshots() condition {
 	return condition{"the snapshot's data deleted", func() (string, error) {
 		for _, m := range d.members {
@@ -213,7 +213,7 @@ func (d *demo) noSnapshots() condition {
 	}}
 }
 
-// spend records what Xylem requested from each cluster for something.
+// spend records Xylem's requests to each cluster for an operation.
 func (d *demo) spend(what string, requests []controlplane.Requests) {
 	d.figures.copies = append(d.figures.copies, spending{what, requests})
 }

@@ -55,12 +55,12 @@ func TestDiskChange(t *testing.T) {
 		call ledger.Entry
 		want string
 	}{
-		"created":          {call(ledger.CreateVolume, nil), "disk of c MADE, 1Gi"},
-		"copied":           {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Source = "snap-1" }), "disk of c MADE with its source's data, 1Gi"},
-		"asked again":      {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Repeated = true }), "disk of c: CreateVolume asked again"},
+		"created":          {call(ledger.CreateVolume, nil), "disk of c CREATED, 1Gi"},
+		"copied":           {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Source = "snap-1" }), "disk of c CREATED from its source, 1Gi"},
+		"asked again":      {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Repeated = true }), "disk of c: CreateVolume repeated"},
 		"failed":           {call(ledger.CreateSnapshot, func(e *ledger.Entry) { e.Code, e.Message = "Internal", "on fire" }), "disk of c: CreateSnapshot failed: on fire"},
-		"snapshot":         {call(ledger.CreateSnapshot, nil), "snapshot of disk of c TAKEN"},
-		"snapshot deleted": {call(ledger.DeleteSnapshot, nil), "snapshot of disk of c REMOVED"},
+		"snapshot":         {call(ledger.CreateSnapshot, nil), "snapshot of disk of c CREATED"},
+		"snapshot deleted": {call(ledger.DeleteSnapshot, nil), "snapshot of disk of c DELETED"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ const crdName = "crd/clusterregistrations.cluster.xylem.io"
 func (d *demo) checkVersions(ctx context.Context) error {
 	info, err := d.host.Client().Discovery().ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reading the host's version: %w", err)
+		return fmt.Errorf("read the host's version: %w", err)
 	}
 	bin, err := kubebin.Dir(d.root)
 	if err != nil {
@@ -29,21 +29,21 @@ func (d *demo) checkVersions(ctx context.Context) error {
 	scheduler := filepath.Join(bin, kubebin.Scheduler)
 	out, err := exec.CommandContext(ctx, scheduler, "--version").Output() //nolint:gosec // The program that was built.
 	if err != nil {
-		return fmt.Errorf("asking kube-scheduler for its version: %w", err)
+		return fmt.Errorf("read kube-scheduler's version: %w", err)
 	}
 	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes ")
 	d.figures.scheduler = "stock kube-scheduler " + version
 	d.out.line("   Kubernetes %s; every scheduler is the %s; the host has one plain node, %s",
 		info.GitVersion, d.figures.scheduler, strings.Join(d.host.NodeNames(), ", "))
-	d.checks.equal("clusters: three control planes with the stock scheduler", info.GitVersion, version, d.figures.scheduler)
+	d.checks.equal("clusters: three control planes run the stock scheduler", info.GitVersion, version, d.figures.scheduler)
 	return nil
 }
 
 // install applies the manifests in the host and in the members.
 func (d *demo) install(ctx context.Context) error {
-	d.out.section("Xylem: manifests in the host and the members; the manager is a process")
+	d.out.section("Installing Xylem: manifests in all clusters; the manager is a local process")
 	install := []string{"apply", "--server-side", "-k", "test/demo/host"}
-	d.prompt(d.host, "kubectl "+strings.Join(install, " ")+"   # config/default, but for the manager's Pods: it runs here")
+	d.prompt(d.host, "kubectl "+strings.Join(install, " ")+"   # config/default without the manager's Deployment")
 	err := d.busy("kubectl apply", func() error {
 		_, err := d.kubectl(ctx, d.host, install...)
 		return err
@@ -54,7 +54,7 @@ func (d *demo) install(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, d.host, "wait", "--for=condition=Established", "--timeout=60s", crdName); err != nil {
 		return err
 	}
-	d.prompt(d.members[0], "kubectl apply -k config/member   # and the same in "+d.members[1].Name())
+	d.prompt(d.members[0], "kubectl apply -k config/member   # also in "+d.members[1].Name())
 	for _, part := range reachParts {
 		d.prompt(d.members[0], "kubectl apply -k "+part+"   # optional")
 	}
@@ -90,12 +90,12 @@ func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc)
 			cancel(&died{d.x.Manager.Err()})
 		}
 	}()
-	d.out.line("   bin/manager runs as %s (process %d), and is no cluster-admin", harness.HostUser, d.x.Manager.PID())
+	d.out.line("   bin/manager runs as %s (process %d), and is not cluster-admin", harness.HostUser, d.x.Manager.PID())
 	d.out.line("   its log: %s", d.x.Manager.LogPath())
 	return nil
 }
 
-// died is the cause when the manager exits unexpectedly, which ends everything that waits.
+// died is the cause with which an unexpected exit of the manager ends all waits.
 type died struct{ err error }
 
-func (e *died) Error() string { return fmt.Sprintf("the manager ended by itself: %v", e.err) }
+func (e *died) Error() string { return fmt.Sprintf("the manager exited unexpectedly: %v", e.err) }

@@ -11,7 +11,7 @@ import (
 const (
 	// tableWidth is the maximum width of the demo's own lines.
 	tableWidth = 120
-	// textWidth is the width of what needs no columns.
+	// textWidth is the maximum width of text without columns.
 	textWidth = 80 - len("   ")
 	// columnGap separates the columns of kubectl's tables, instead of its own three spaces.
 	columnGap = "  "
@@ -54,8 +54,8 @@ func row(at string, column, columns int, text string) []string {
 	return lines
 }
 
-// wrap breaks text at spaces into lines of at most width characters. It indents all lines
-// except the first, and does not break longer words.
+// wrap breaks text at spaces into lines of at most width characters. It indents all lines except
+// the first, and does not break long words.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -115,8 +115,8 @@ func table(rows [][]string) []string {
 	return lines
 }
 
-// narrow narrows kubectl's tables, which are wider than most terminals. It removes columns that
-// are empty in every row, and narrows the gaps.
+// narrow makes kubectl's tables narrower, because they are wider than most terminals. It removes
+// columns that are empty in every row and narrows the gaps.
 func narrow(output string) []string {
 	var lines []string
 	for block := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n\n") {
@@ -128,7 +128,7 @@ func narrow(output string) []string {
 	return lines
 }
 
-// narrowTable is narrow for one table.
+// narrowTable does the same for one table.
 func narrowTable(lines []string) []string {
 	if len(lines) < 2 {
 		return lines

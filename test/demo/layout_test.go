@@ -59,7 +59,7 @@ func TestNarrow(t *testing.T) {
 		output string
 		want   []string
 	}{
-		"empty columns go": {
+		"empty columns are removed": {
 			output: strings.Join([]string{
 				"NAME         READY   STATUS    IP          NODE     NOMINATED NODE   READINESS GATES",
 				"nginx-new    1/1     Running   10.65.1.1   node-1   <none>           <none>",
@@ -72,7 +72,7 @@ func TestNarrow(t *testing.T) {
 			},
 		},
 		"no rows": {output: "No resources found.\n", want: []string{"No resources found."}},
-		"two tables stay apart": {
+		"two tables stay separate": {
 			output: "NAME   A\nx      1\n\nNAME   LONGER\ny      <none>\n",
 			want:   []string{"NAME  A", "x     1", "", "NAME", "y"},
 		},

@@ -19,7 +19,7 @@ func (d *demo) lookAround(ctx context.Context) {
 		d.out.line("%v", err)
 		return
 	}
-	d.out.section("Everything stays up until Ctrl-C. Paste this into another terminal:")
+	d.out.section("The clusters run until Ctrl-C. Paste this into another terminal:")
 	for _, line := range pasted(env) {
 		d.out.line("%s", line)
 	}
@@ -29,8 +29,8 @@ func (d *demo) lookAround(ctx context.Context) {
 	for _, m := range d.members {
 		d.out.line("   cat %s/ledger.jsonl", m.DriverDir())
 	}
-	d.out.line("Here, type  cut %s  or  heal %s", pinned, pinned)
-	d.out.line("to cut the member off from the manager, and to connect it again.")
+	d.out.line("In this terminal, type  cut %s  or  heal %s", pinned, pinned)
+	d.out.line("to disconnect the member from the manager, or to reconnect it.")
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -49,7 +49,7 @@ func (d *demo) lookAround(ctx context.Context) {
 			if cause := context.Cause(ctx); !interrupted(ctx) {
 				d.out.line("%v", cause)
 			}
-			d.out.line("Ending everything.")
+			d.out.line("Stopping all processes.")
 			return
 		case line, ok := <-lines:
 			if !ok {
@@ -93,18 +93,18 @@ func (d *demo) obey(line string) {
 	switch {
 	case verb == "":
 	case m != nil && verb == "cut":
-		d.route(m, controlplane.Cut, "is cut off; watch: kubectl get clusterregistrations -w")
+		d.route(m, controlplane.Cut, "is disconnected; watch: kubectl get clusterregistrations -w")
 	case m != nil && verb == "heal":
-		d.route(m, controlplane.Pass, "can be reached again")
+		d.route(m, controlplane.Pass, "is connected again")
 	default:
-		d.out.line("   cut|heal %s|%s, or Ctrl-C", pinned, spare)
+		d.out.line("   Type  cut NAME  or  heal NAME  (%s, %s), or press Ctrl-C.", pinned, spare)
 	}
 }
 
 // route changes the mode of the proxy in front of a member.
 func (d *demo) route(m *controlplane.Cluster, mode controlplane.ProxyMode, what string) {
 	if err := m.Proxy().SetMode(mode); err != nil {
-		what = "is as before: " + err.Error()
+		what = "is unchanged: " + err.Error()
 	}
 	d.out.line("   %s %s", m.Name(), what)
 }

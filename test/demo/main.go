@@ -40,7 +40,7 @@ type demo struct {
 	timeline *timeline
 	checks   checks
 	figures  figures
-	// start has the position in each audit log before the manager started.
+	// start is the position in each audit log before the manager started.
 	start marks
 }
 
@@ -126,10 +126,10 @@ func (d *demo) startClusters(ctx context.Context) error {
 	d.out.line("%s", d.out.style(bold, "Xylem: one PersistentVolumeClaim, several clusters."))
 	d.out.line("You apply a claim and its Pod in a host cluster. The Pod runs, and the disk is")
 	d.out.line("provisioned, in a member cluster, which the host sees as a node. The host shows")
-	d.out.line("the truth about both.")
-	d.out.line("The control planes, schedulers and storage calls here are real, on loopback.")
-	d.out.line("The containers are simulated: KWOK reports them as running, no image is pulled.")
-	d.out.section("Clusters: a host and two members, each with a control plane of its own")
+	d.out.line("the real state of both.")
+	d.out.line("The control planes, schedulers and CSI calls are real and run on loopback.")
+	d.out.line("The containers are simulated: KWOK reports them as running. No image is pulled.")
+	d.out.section("Starting clusters: a host and two members, each with its own control plane")
 	program := filepath.Join(d.root, "bin", "manager")
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
@@ -149,7 +149,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	return err
 }
 
-// look starts to watch all clusters.
+// look starts watching all clusters.
 func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
 	clusters := d.x.Fleet.Clusters()
 	d.timeline = &timeline{out: d.out}
@@ -217,7 +217,7 @@ func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }
 func (d *demo) write(name string, content []byte) (string, error) {
 	path := d.file(name)
 	if err := os.WriteFile(path, content, 0o600); err != nil { //nolint:gosec // Below the demo's own directory.
-		return "", fmt.Errorf("writing %s: %w", name, err)
+		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -34,13 +34,13 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 	return t
 }
 
-// native runs the same claim and Deployment in a member without Xylem, for comparison.
+// native applies the same claim and Deployment directly in a member, without Xylem, for comparison.
 func (d *demo) native(ctx context.Context) error {
-	d.out.section("For comparison: the same within one cluster, " + pinned + ", without Xylem")
+	d.out.section("For comparison: the same example in one cluster,  " + pinned + ", without Xylem")
 	m := d.members[0]
 	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml"))
 	if err != nil {
-		return fmt.Errorf("reading the sample: %w", err)
+		return fmt.Errorf("read the sample: %w", err)
 	}
 	manifest := strings.NewReplacer(space, nativeSpace, v1alpha1.DefaultNodeNamePrefix+pinned, m.NodeNames()[0]).Replace(string(sample))
 	file, err := d.write("single-cluster.yaml", []byte(manifest))
@@ -57,7 +57,7 @@ func (d *demo) native(ctx context.Context) error {
 			return err
 		}
 	}
-	// The timeline's handlers may run a little later than the conditions' listers.
+	// The timeline's handlers may run slightly later than the listers of the conditions.
 	err = d.await(ctx, "the times of the claim and the Pod", func(context.Context) (string, error) {
 		if d.figures.native = d.timing(begin, m, nativeSpace); d.figures.native.bound == 0 || d.figures.native.running == 0 {
 			return "not seen yet", nil
@@ -77,7 +77,7 @@ func (d *demo) native(ctx context.Context) error {
 			return "", err
 		}
 		if n := len(book.ForClaim(nativeSpace, nginxClaim).Live()); n > 0 {
-			return "it is still there", nil
+			return "it still exists", nil
 		}
 		return "", nil
 	})

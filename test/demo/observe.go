@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// view is one cluster as seen by watches, without requests.
+// view is the state of one cluster as observed by watches.
 type view struct {
 	*controlplane.Cluster
 	column    int
@@ -54,7 +54,7 @@ func unlessMissing[T any](object *T, err error) *T {
 	return object
 }
 
-// labelled returns the Pods of a namespace with the label.
+// labelled returns the Pods of a namespace that have the label.
 func (v *view) labelled(namespace, key, value string) []*corev1.Pod {
 	pods, err := v.pods.Pods(namespace).List(labels.SelectorFromSet(labels.Set{key: value}))
 	if err != nil {
@@ -92,18 +92,18 @@ func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeli
 		}, volumeChanges, func(p *corev1.PersistentVolume) string { return "volume " + shortVolume(p.Name) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("watch %s: %w", c.Name(), err)
 	}
 	factory.StartWithContext(ctx)
 	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
 		if !ok {
-			return nil, fmt.Errorf("watching %s of %s: %w", kind, c.Name(), context.Cause(ctx))
+			return nil, fmt.Errorf("watch %s of %s: %w", kind, c.Name(), context.Cause(ctx))
 		}
 	}
 	return v, v.observeSnapshots(ctx, t)
 }
 
-// observeSnapshots watches a cluster's VolumeSnapshots as observe does the rest.
+// observeSnapshots does the same for a cluster's VolumeSnapshots.
 func (v *view) observeSnapshots(ctx context.Context, t *timeline) error {
 	client, err := v.SnapshotClient()
 	if err != nil {
@@ -116,12 +116,12 @@ func (v *view) observeSnapshots(ctx context.Context, t *timeline) error {
 		func(s *snapshotv1.VolumeSnapshot) object { return object{v.column, kindSnapshot, s.Namespace, s.Name} },
 		snapshotChanges, func(s *snapshotv1.VolumeSnapshot) string { return "snapshot " + s.Name })
 	if err != nil {
-		return fmt.Errorf("watching %s: %w", v.Name(), err)
+		return fmt.Errorf("watch %s: %w", v.Name(), err)
 	}
 	factory.Start(ctx.Done())
 	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
 		if !ok {
-			return fmt.Errorf("watching %s of %s: %w", kind, v.Name(), context.Cause(ctx))
+			return fmt.Errorf("watch %s of %s: %w", kind, v.Name(), context.Cause(ctx))
 		}
 	}
 	return nil

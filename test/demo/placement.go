@@ -23,9 +23,9 @@ const (
 	brokenDriver = "the disk array is on fire"
 )
 
-// promise applies a claim of a promise class, and its Pod some time later.
+// promise applies a claim of a promise class and, some time later, its Pod.
 func (d *demo) promise(ctx context.Context) error {
-	d.out.section("Just in time: a claim that is Bound at once, and has no disk before its Pod")
+	d.out.section("Just in time: a claim that is Bound immediately, without a disk until its Pod")
 	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-claim.yaml")
 	begin := time.Now()
 	if _, err := d.scene(ctx, true, d.apply(manifests+"promise-claim.yaml"), d.claimBound(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonPromised)); err != nil {
@@ -36,7 +36,7 @@ func (d *demo) promise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.checks.equal("promise: Bound, and no disk anywhere", "", where, fmt.Sprintf("after %s", seconds(d.figures.promise.bound)))
+	d.checks.equal("promise: Bound, although no disk exists", "", where, fmt.Sprintf("after %s", seconds(d.figures.promise.bound)))
 
 	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-pod.yaml")
 	begin = time.Now()
@@ -51,43 +51,43 @@ func (d *demo) promise(ctx context.Context) error {
 	if where, err = d.disksOf(promiseApp); err != nil {
 		return err
 	}
-	d.checks.equal("promise: the disk is made where the Pod lands", d.placeOf(promiseApp), where, "one disk, in "+where)
-	return d.clear(ctx, promiseApp, "promise: the disk goes with its claim")
+	d.checks.equal("promise: the disk is provisioned where the Pod is scheduled", d.placeOf(promiseApp), where, "one disk, in "+where)
+	return d.clear(ctx, promiseApp, "promise: the disk is deleted with its claim")
 }
 
-// full makes a member run out of capacity, so that the scheduler skips it.
+// full makes a member nearly run out of capacity, so that the scheduler skips it.
 func (d *demo) full(ctx context.Context) error {
 	d.out.section("A full member is skipped: Xylem publishes each member's capacity in the host")
 	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {
 		return err
 	}
-	if err := d.await(ctx, "the host to know", func(ctx context.Context) (string, error) { return d.lessRoom(ctx) }); err != nil {
+	if err := d.await(ctx, "the host to show the new capacity", func(ctx context.Context) (string, error) { return d.lessRoom(ctx) }); err != nil {
 		return err
 	}
 	if err := d.printTable(ctx, d.host, "get", "csistoragecapacities", "-n", v1alpha1.DefaultNamespace, "-o",
-		`custom-columns=CLASS:.storageClassName,MEMBER:.metadata.labels.xylem\.io/cluster,ROOM FOR A VOLUME OF:.maximumVolumeSize`); err != nil {
+		`custom-columns=CLASS:.storageClassName,MEMBER:.metadata.labels.xylem\.io/cluster,LARGEST VOLUME:.maximumVolumeSize`); err != nil {
 		return err
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+"roomy.yaml   # 1Gi, would rather be in "+pinned)
+	d.prompt(d.host, "kubectl apply -f "+manifests+"roomy.yaml   # 1Gi, prefers  "+pinned)
 	if _, err := d.scene(ctx, true, d.apply(manifests+"roomy.yaml"), d.podRunning(d.host, space, roomyApp)); err != nil {
 		return err
 	}
-	d.checks.equal("capacity: a full member is passed over", spare, d.placeOf(roomyApp), "in "+spare+", although "+pinned+" was preferred")
+	d.checks.equal("capacity: the scheduler skips the full member", spare, d.placeOf(roomyApp), "in "+spare+", although "+pinned+" was preferred")
 	if err := d.do(ctx, d.members[0], "delete", "-f", manifests+"nearly-full.yaml"); err != nil {
 		return err
 	}
-	return d.clear(ctx, roomyApp, "capacity: the disk goes with its claim")
+	return d.clear(ctx, roomyApp, "capacity: the disk is deleted with its claim")
 }
 
 // failing makes a member's driver fail, so that Xylem reassigns the claim.
 func (d *demo) failing(ctx context.Context) error {
-	d.out.section("A member that cannot create the disk: claim and Pod move to the next")
+	d.out.section("A member that cannot create the disk: claim and Pod move to another one")
 	m := d.members[0]
 	if err := m.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Code: codes.Internal, Message: brokenDriver}); err != nil {
 		return err
 	}
-	d.out.line("   (from now on, the driver of %s answers every CreateVolume: %s)", m.Name(), brokenDriver)
-	d.prompt(d.host, "kubectl apply -f "+manifests+"stubborn.yaml   # would rather be in "+pinned)
+	d.out.line("   (from now on, the driver of %s fails every CreateVolume: %s)", m.Name(), brokenDriver)
+	d.prompt(d.host, "kubectl apply -f "+manifests+"stubborn.yaml   # prefers  "+pinned)
 	if _, err := d.scene(ctx, true, d.apply(manifests+"stubborn.yaml"), d.podRunning(d.host, space, stubbornApp)); err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func (d *demo) failing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.checks.equal("recovery: the claim moved to the member that can", spare, where, "one disk, in "+where)
+	d.checks.equal("recovery: the claim moved to the working member", spare, where, "one disk, in "+where)
 	said := d.timeline.said(object{d.host.column, kindClaim, space, stubbornApp}, brokenDriver)
-	d.checks.equal("recovery: the claim had the failing driver's words", true, said, brokenDriver)
-	return d.clear(ctx, stubbornApp, "recovery: the disk goes with its claim, and the failing member has none")
+	d.checks.equal("recovery: the claim reported the driver's error", true, said, brokenDriver)
+	return d.clear(ctx, stubbornApp, "recovery: the disk is deleted with its claim; the failing member has none")
 }
 
 // clear deletes an app and its claim, and waits until the volume and the disk are deleted.
@@ -117,10 +117,10 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 	}
 	err := d.await(ctx, "claim and disk of "+app+" gone", func(context.Context) (string, error) {
 		if d.host.claim(space, app) != nil {
-			return "the claim is there", nil
+			return "the claim still exists", nil
 		}
 		if d.host.volume(volume) != nil {
-			return "volume " + volume + " is there", nil
+			return "volume " + volume + " still exists", nil
 		}
 		where, err := d.disksOf(app)
 		if where != "" {
@@ -149,7 +149,7 @@ func (d *demo) disksOf(claim string) (string, error) {
 	return strings.Join(where, ", "), nil
 }
 
-// placeOf returns the member that runs an app's Pods.
+// placeOf returns the member that runs an application's Pods.
 func (d *demo) placeOf(app string) string {
 	var where []string
 	for _, pod := range d.host.labelled(space, "app", app) {
@@ -158,7 +158,7 @@ func (d *demo) placeOf(app string) string {
 	return strings.Join(where, ", ")
 }
 
-// since returns the time between two events of an object after begin.
+// since returns the time between two events of an object that occurred after begin.
 func (d *demo) since(begin time.Time, o object, from, to event) time.Duration {
 	first, ok := d.timeline.when(begin, o, from)
 	last, ok2 := d.timeline.when(begin, o, to)
@@ -168,19 +168,19 @@ func (d *demo) since(begin time.Time, o object, from, to event) time.Duration {
 	return last.Sub(first)
 }
 
-// promiseIs: the claim's promise is in the given state.
+// promiseIs is met when the claim's promise is in the given state.
 func (d *demo) promiseIs(reason string) condition {
-	return condition{"claim " + promiseApp + " says " + reason, func() (string, error) {
+	return condition{"claim " + promiseApp + " reports " + reason, func() (string, error) {
 		claim := d.host.claim(space, promiseApp)
 		if claim == nil {
-			return "there is no claim", nil
+			return "the claim does not exist", nil
 		}
 		for _, c := range claim.Status.Conditions {
 			if c.Type == v1alpha1.ClaimPromise {
 				return differs(reason, c), nil
 			}
 		}
-		return "it says nothing", nil
+		return "it reports nothing", nil
 	}}
 }
 
@@ -188,15 +188,15 @@ func differs(reason string, c corev1.PersistentVolumeClaimCondition) string {
 	if c.Reason == reason {
 		return ""
 	}
-	return fmt.Sprintf("it says %s: %s", c.Reason, c.Message)
+	return fmt.Sprintf("it reports %s: %s", c.Reason, c.Message)
 }
 
-// lessRoom: the host publishes less capacity for the first member than for the other.
+// lessRoom checks whether the host publishes the reduced capacity of the first member.
 func (d *demo) lessRoom(ctx context.Context) (string, error) {
 	out, err := d.kubectl(ctx, d.host, "get", "csistoragecapacities", "-n", v1alpha1.DefaultNamespace, "-l", v1alpha1.LabelCluster+"="+pinned,
 		"-o", "jsonpath={.items[*].maximumVolumeSize}")
 	if err != nil || strings.Contains(out, "512Mi") {
 		return "", err
 	}
-	return "room for " + out, nil
+	return "the host still shows " + out, nil
 }

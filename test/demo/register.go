@@ -22,7 +22,7 @@ import (
 // ClusterRegistration that refers to it.
 func (d *demo) register(ctx context.Context) error {
 	d.out.section("Registering the members: a Secret with a kubeconfig, and a registration")
-	d.out.line("   (the kubeconfig has a token of the member's %s, and no more rights)", harness.MemberUser)
+	d.out.line("   (the kubeconfig has a token of the member's %s, with only its permissions)", harness.MemberUser)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.awaitRegistrations(groupCtx) })
 	group.Go(func() error {
@@ -63,7 +63,7 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	sample := "config/samples/clusterregistration.yaml"
 	content, err := os.ReadFile(filepath.Join(d.root, sample))
 	if err != nil {
-		return fmt.Errorf("reading the sample: %w", err)
+		return fmt.Errorf("read the sample: %w", err)
 	}
 	manifest, err := d.write(m.Name()+".yaml", []byte(strings.ReplaceAll(string(content), pinned, m.Name())))
 	if err != nil {
@@ -86,8 +86,8 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	})
 }
 
-// awaitRegistrations waits until every member is Ready, and prints how long each of its
-// conditions took to become True.
+// awaitRegistrations waits until every member is Ready, and prints how long each condition took to
+// become True.
 func (d *demo) awaitRegistrations(ctx context.Context) error {
 	begin, seen := map[string]time.Time{}, map[string]time.Duration{}
 	conditions := []string{v1alpha1.ConditionConnected, v1alpha1.ConditionSynced, v1alpha1.ConditionNodeReady, v1alpha1.ConditionReady}
@@ -137,7 +137,7 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 // awaitCounts waits until the registrations report as many bound volumes as there are disks.
 func (d *demo) awaitCounts(ctx context.Context) error {
 	var counts []string
-	err := d.await(ctx, "registrations that count their volumes", func(ctx context.Context) (string, error) {
+	err := d.await(ctx, "the registrations to count their volumes", func(ctx context.Context) (string, error) {
 		counts = nil
 		for _, m := range d.members {
 			var r v1alpha1.ClusterRegistration
@@ -150,7 +150,7 @@ func (d *demo) awaitCounts(ctx context.Context) error {
 			}
 			disks := len(book.Live())
 			if want := (v1alpha1.VolumeCounts{Bound: int32(disks)}); r.Status.Volumes != want { //nolint:gosec // A handful.
-				return fmt.Sprintf("%s says %+v; it has %d disks", m.Name(), r.Status.Volumes, disks), nil
+				return fmt.Sprintf("%s reports %+v; it has %d disks", m.Name(), r.Status.Volumes, disks), nil
 			}
 			counts = append(counts, fmt.Sprintf("%d in %s", disks, m.Name()))
 		}
@@ -159,6 +159,6 @@ func (d *demo) awaitCounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.checks.pass("status: registrations count the volumes that there are", strings.Join(counts, ", "))
+	d.checks.pass("status: the registrations count all volumes", strings.Join(counts, ", "))
 	return nil
 }

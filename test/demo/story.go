@@ -31,8 +31,8 @@ const (
 // grown is the new size of the claim.
 const grown = "2Gi"
 
-// scene runs act, shows what follows until all conditions are met and Xylem writes nothing
-// more, and returns its requests to the clusters.
+// scene runs act, shows the changes until all conditions are met and Xylem stops writing, and
+// returns Xylem's requests to the clusters.
 func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
 	before, err := d.mark(ctx)
 	if err != nil {
@@ -51,13 +51,14 @@ func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) 
 	return d.settle(ctx, before)
 }
 
-// condition is what a scene waits for. lacking returns the current state.
+// condition is a condition that a scene waits for. lacking returns the current state until it is
+// met.
 type condition struct {
 	expected string
 	lacking  func() (string, error)
 }
 
-// apply returns an act: kubectl apply in the host.
+// apply returns an act that runs kubectl apply in the host.
 func (d *demo) apply(file string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := d.kubectl(ctx, d.host, "apply", "-f", file)
@@ -87,13 +88,13 @@ func (d *demo) nginx(ctx context.Context) error {
 	return d.checkOneDisk(nginxClaim)
 }
 
-// checkVolume checks that a claim has the same volume on both sides, and that nothing in the
+// checkVolume checks that a claim has the same volume on both sides, and that no action in the
 // member alone can destroy it.
 func (d *demo) checkVolume(name string) {
 	const same, kept = "volume: the same name on both sides", "volume: policy Retain in the member while it is used"
 	root, leaf := d.host.claim(space, name), d.members[0].claim(space, name)
 	if root == nil || leaf == nil {
-		d.checks.fail(same, "claims on both sides", "one is gone")
+		d.checks.fail(same, "claims on both sides", "one is missing")
 		return
 	}
 	d.checks.equal(same, root.Spec.VolumeName, leaf.Spec.VolumeName, root.Spec.VolumeName)
@@ -105,21 +106,20 @@ func (d *demo) checkVolume(name string) {
 	d.checks.equal(kept, corev1.PersistentVolumeReclaimRetain, volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
 }
 
-// checkOneDisk checks that exactly one disk was created for a claim, and none in the other
-// member.
+// checkOneDisk checks that exactly one disk was created for a claim, in the first member.
 func (d *demo) checkOneDisk(claim string) error {
 	counts, err := d.countCalls(ledger.CreateVolume, claim)
 	if err != nil {
 		return err
 	}
 	want := fmt.Sprintf("1 in %s, 0 in %s", pinned, spare)
-	d.checks.equal("disk: made once, where the Pod runs", want, counts, want)
+	d.checks.equal("disk: created once, in the Pod's member", want, counts, want)
 	return nil
 }
 
 // statefulSet applies a StatefulSet that the scheduler places.
 func (d *demo) statefulSet(ctx context.Context) error {
-	d.out.section("A StatefulSet of two, left to the scheduler")
+	d.out.section("A StatefulSet with two replicas, placed by the scheduler")
 	d.prompt(d.host, "kubectl apply -f config/samples/statefulset.yaml")
 	conditions := []condition{}
 	for i := range replicas {
@@ -147,21 +147,21 @@ func (d *demo) statefulSet(ctx context.Context) error {
 	for _, line := range table(rows) {
 		d.out.line("   %s", line)
 	}
-	d.checks.pass("StatefulSet: every disk made where its Pod runs", strings.Join(where, ", "))
+	d.checks.pass("StatefulSet: each disk is in its Pod's member", strings.Join(where, ", "))
 	return nil
 }
 
 // setClaim returns the name of a replica's claim.
 func setClaim(i int) string { return fmt.Sprintf("data-%s-%d", setApp, i) }
 
-// leafFound: the leaf claim of a replica exists only in the replica's member, and is bound to
-// the same volume.
+// leafFound is met when the leaf claim of a replica exists only in the replica's member and is
+// bound to the same volume.
 func (d *demo) leafFound(i int) condition {
-	return condition{fmt.Sprintf("replica %d's claim is bound to the same volume in its member, and only there", i), func() (string, error) {
+	return condition{fmt.Sprintf("replica %d's claim is bound to the same volume in its member, and exists only there", i), func() (string, error) {
 		root := d.host.claim(space, setClaim(i))
 		pod, err := d.host.pods.Pods(space).Get(fmt.Sprintf("%s-%d", setApp, i))
 		if root == nil || err != nil {
-			return "the claim or the Pod is gone", nil //nolint:nilerr // A lister's only error: not there.
+			return "the claim or the Pod does not exist", nil //nolint:nilerr // A lister's only error: not there.
 		}
 		for _, m := range d.members {
 			leaf := m.claim(space, setClaim(i))
@@ -181,7 +181,7 @@ func (d *demo) leafFound(i int) condition {
 
 // grow expands the claim.
 func (d *demo) grow(ctx context.Context) error {
-	d.out.section("The claim grows")
+	d.out.section("Expanding the claim")
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
 	d.prompt(d.host, fmt.Sprintf("kubectl -n %s patch pvc %s -p '%s'", space, nginxClaim, patch))
 	want := resource.MustParse(grown)
@@ -196,14 +196,14 @@ func (d *demo) grow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.checks.equal("growth: one ControllerExpandVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.ExpandVolume),
+	d.checks.equal("expansion: one ControllerExpandVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.ExpandVolume),
 		"claim and volume have "+grown+" on both sides")
 	return nil
 }
 
-// hasGrown: claim and volume have the new capacity in a cluster.
+// hasGrown is met when the claim and its volume have the new capacity in a cluster.
 func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
-	return condition{fmt.Sprintf("claim %s and its volume have %s in %s", nginxClaim, want.String(), v.Name()), func() (string, error) {
+	return condition{fmt.Sprintf("claim %s and its volume have size %s in %s", nginxClaim, want.String(), v.Name()), func() (string, error) {
 		claim := v.claim(space, nginxClaim)
 		if claim == nil {
 			return "there is no claim", nil
@@ -222,10 +222,10 @@ func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
 
 // remove deletes the Deployment and its claim, and waits until the disk is deleted.
 func (d *demo) remove(ctx context.Context) error {
-	d.out.section("Deployment and claim are deleted (policy Delete): the disk goes with them")
+	d.out.section("Deleting Deployment and claim (policy Delete) also deletes the disk")
 	claim := d.host.claim(space, nginxClaim)
 	if claim == nil {
-		return &unmet{"claim " + nginxClaim, "it is gone"}
+		return &unmet{"claim " + nginxClaim, "it does not exist"}
 	}
 	dir, err := d.diskOf(d.members[0], nginxClaim)
 	if err != nil {
@@ -246,10 +246,10 @@ func (d *demo) remove(ctx context.Context) error {
 		return err
 	}
 	d.checks.equal("deletion: one DeleteVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.DeleteVolume),
-		"Pod, claim and volume gone on both sides")
+		"Pod, claim and volume deleted on both sides")
 	_, statErr := os.Stat(dir)
-	d.checks.equal("deletion: the disk's directory is gone", true, errors.Is(statErr, os.ErrNotExist), "")
-	d.out.line("   gone: %s", dir)
+	d.checks.equal("deletion: the disk's directory was removed", true, errors.Is(statErr, os.ErrNotExist), "")
+	d.out.line("      removed: %s", dir)
 	return d.checkNoLeak()
 }
 
@@ -278,7 +278,7 @@ func (d *demo) diskID(m *view, claim string) (string, error) {
 	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
 }
 
-// absent: a cluster has no object of the example any more.
+// absent is met when a cluster no longer has any object of the example.
 func (d *demo) absent(v *view, volume string) condition {
 	return condition{"nothing of the example is left in " + v.Name(), func() (string, error) {
 		var left []string
@@ -311,17 +311,17 @@ func (d *demo) checkNoLeak() error {
 		}
 	}
 	want := fmt.Sprintf("%d disks left, %[1]d with a claim in the host", replicas)
-	d.checks.equal("deletion: no disk leaked, none of the StatefulSet's touched", want, fmt.Sprintf("%d disks left, %d with a claim in the host", disks, claims), want)
+	d.checks.equal("deletion: no disk leaked; those of the StatefulSet remain", want, fmt.Sprintf("%d disks left, %d with a claim in the host", disks, claims), want)
 	return nil
 }
 
-// claimBound: a claim is bound in a cluster.
+// claimBound is met when a claim is bound in a cluster.
 func (d *demo) claimBound(v *view, namespace, name string) condition {
 	return condition{fmt.Sprintf("claim %s/%s Bound in %s", namespace, name, v.Name()), func() (string, error) {
 		claim := v.claim(namespace, name)
 		switch {
 		case claim == nil:
-			return "it is not there", nil
+			return "it does not exist", nil
 		case claim.Status.Phase != corev1.ClaimBound:
 			return string("it is " + claim.Status.Phase), nil
 		default:
@@ -330,12 +330,12 @@ func (d *demo) claimBound(v *view, namespace, name string) condition {
 	}}
 }
 
-// podRunning: all Pods of an app run, and there is at least one.
+// podRunning is met when an application has at least one Pod, and all its Pods are running.
 func (d *demo) podRunning(v *view, namespace, app string) condition {
 	return condition{fmt.Sprintf("Pods app=%s Running in %s", app, v.Name()), func() (string, error) {
 		pods := v.labelled(namespace, "app", app)
 		if len(pods) == 0 {
-			return "there is none", nil
+			return "there are none", nil
 		}
 		var lacking []string
 		for _, pod := range pods {
@@ -347,16 +347,16 @@ func (d *demo) podRunning(v *view, namespace, app string) condition {
 	}}
 }
 
-// reserved checks that users cannot write the annotations that determine where a volume is.
+// reserved checks that users cannot write the annotations that record where a volume is.
 func (d *demo) reserved(ctx context.Context) error {
 	_, err := d.kubectl(ctx, d.host, "-n", space, "annotate", "--overwrite", "pvc", nginxClaim, v1alpha1.AnnotationPlacedIn+"=elsewhere")
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	is := "refused by the admission policy"
+	is := "rejected by the admission policy"
 	if !refusedByPolicy(err) {
-		is = fmt.Sprintf("answered: %v", err)
+		is = fmt.Sprintf("got: %v", err)
 	}
-	d.checks.equal("trust: nobody moves a claim by hand ("+v1alpha1.AnnotationPlacedIn+")", "refused by the admission policy", is, is)
+	d.checks.equal("trust: users cannot move a claim ("+v1alpha1.AnnotationPlacedIn+")", "rejected by the admission policy", is, is)
 	return nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// figures are the measurements.
+// figures are the measured times and requests.
 type figures struct {
 	scheduler string
 	// creation and deletion are Xylem's requests to each cluster for one claim and one Pod, by
 	// column.
 	creation, deletion []controlplane.Requests
-	// copies are those for snapshots, and for claims with a source.
+	// copies are the requests for snapshots, and for claims with a source.
 	copies         []spending
 	across, native timing
 	// promise: bound counts from the claim's creation, and running from the Pod's.
 	promise timing
 }
 
-// spending is Xylem's requests to each cluster, by column, for something.
+// spending is Xylem's requests to each cluster, by column, for an operation.
 type spending struct {
 	what     string
 	requests []controlplane.Requests
@@ -42,13 +42,13 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	return nil
 }
 
-// printColumns is printTable for some columns of a wide table.
+// printColumns does the same for selected columns of a wide table.
 func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args ...string) error {
 	out, err := d.kubectl(ctx, v, args...)
 	if err != nil {
 		return err
 	}
-	d.prompt(v, "kubectl "+strings.Join(args, " ")+"   # some columns")
+	d.prompt(v, "kubectl "+strings.Join(args, " ")+"      # selected columns")
 	for _, line := range selectColumns(out, columns) {
 		d.out.line("   %s", line)
 	}
@@ -57,7 +57,7 @@ func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args
 
 // showTables prints the current objects of host and member, as kubectl prints them.
 func (d *demo) showTables(ctx context.Context) error {
-	d.out.section("What kubectl shows on each side (columns without a value are left out)")
+	d.out.section("What kubectl shows in each cluster (columns without values are omitted)")
 	for _, v := range []*view{d.host, d.members[0]} {
 		for _, kind := range []string{"pod", "pvc"} {
 			if err := d.printTable(ctx, v, "get", kind, "-n", space, "-o", "wide"); err != nil {
@@ -78,28 +78,28 @@ func (d *demo) summary(took time.Duration, complete bool) {
 	if d.figures.native != (timing{}) {
 		d.out.line("")
 		for _, line := range table([][]string{
-			{"from the claim's creation to", "claim Bound", "Pod Running"},
-			{"across clusters, seen in the host", seconds(d.figures.across.bound), seconds(d.figures.across.running)},
-			{"in one cluster, " + pinned + " alone", seconds(d.figures.native.bound), seconds(d.figures.native.running)},
+			{"time from the claim's creation to", "claim Bound", "Pod Running"},
+			{"across clusters, as the host shows it", seconds(d.figures.across.bound), seconds(d.figures.across.running)},
+			{"within one cluster,  " + pinned + " alone", seconds(d.figures.native.bound), seconds(d.figures.native.running)},
 			{"a promise across clusters (Running: from the Pod's creation)", seconds(d.figures.promise.bound), seconds(d.figures.promise.running)},
 		}) {
 			d.out.line("   %s", line)
 		}
-		d.out.line("   (the scheduler checks once a second whether a claim is Bound: most of the")
-		d.out.line("   time to Running, either way)")
+		d.out.line("   (the scheduler checks once per second whether a claim is Bound, which is")
+		d.out.line("   most of the time to Running in both cases)")
 	}
 	if d.figures.deletion != nil {
 		d.out.line("")
-		d.out.line("   API writes of Xylem, from the audit logs (Leases left out)")
+		d.out.line("   Xylem's API writes, from the audit logs (without Leases)")
 		parts := append([]spending{
-			{"one claim and one Pod: apply to Running", d.figures.creation}, {"the same: delete to gone", d.figures.deletion},
+			{"creating one claim and one Pod, until Running", d.figures.creation}, {"deleting both, until no object is left", d.figures.deletion},
 		}, d.figures.copies...)
 		for _, line := range writesTable(d.timeline.columns, parts) {
 			d.out.line("   %s", line)
 		}
 	}
 	d.out.line("")
-	verdict := d.out.style(green, fmt.Sprintf("All %d checks hold", len(d.checks.list)))
+	verdict := d.out.style(green, fmt.Sprintf("All %d checks passed", len(d.checks.list)))
 	if !complete || !d.checks.passed() {
 		verdict = d.out.style(red, "The demo FAILED")
 	}

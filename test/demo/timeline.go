@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// lag is how long entries are delayed before they are printed, because watches of different
-	// clusters deliver events slightly out of order.
+	// lag is how long the timeline delays entries, because watches of different clusters deliver
+	// events slightly out of order.
 	lag = 300 * time.Millisecond
-	// showEvery is the interval at which entries are printed.
+	// showEvery is the interval for printing entries.
 	showEvery = 100 * time.Millisecond
 )
 
@@ -28,8 +28,8 @@ const (
 	kindClaim  = "claim"
 	kindPod    = "pod"
 	kindVolume = "volume"
-	kindDisk   = "disk" // named by its claim; also its snapshots
-	// kindSnapshot is that of VolumeSnapshots.
+	kindDisk   = "disk" // has the name of its claim; includes its snapshots
+	// kindSnapshot is the kind of VolumeSnapshots.
 	kindSnapshot = "snapshot"
 )
 
@@ -49,12 +49,12 @@ type timeline struct {
 	mu      sync.Mutex
 	all     []entry
 	scene   string // the namespace that is shown; none if empty
-	brief   bool   // without what is minor
+	brief   bool   // omits minor changes
 	zero    time.Time
 	waiting []entry
 }
 
-// begin begins a scene, detailed or brief. Times count from its first event.
+// begin starts a scene, detailed or brief. Times are relative to its first event.
 func (t *timeline) begin(namespace string, brief bool) {
 	for _, line := range heading(t.columns) {
 		t.out.line("%s", t.out.style(dim, line))
@@ -64,7 +64,7 @@ func (t *timeline) begin(namespace string, brief bool) {
 	t.scene, t.brief, t.zero, t.waiting = namespace, brief, time.Time{}, nil
 }
 
-// end ends the scene, and prints the rest of it.
+// end ends the scene and prints its remaining entries.
 func (t *timeline) end() {
 	t.show(time.Now().Add(lag))
 	t.mu.Lock()
@@ -85,7 +85,7 @@ func (t *timeline) record(at time.Time, o object, changes ...change) {
 	}
 }
 
-// show prints the entries older than lag, in order of their times.
+// show prints the entries older than lag, in the order of their times.
 func (t *timeline) show(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

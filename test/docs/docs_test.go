@@ -38,11 +38,11 @@ var order = []string{
 	".github/CONTRIBUTING.md",
 }
 
-// engine are pages about machines with a Docker engine, which `make test-e2e` covers.
+// engine are pages for machines with a Docker engine, which `make test-e2e` covers.
 var engine = []string{"test/e2e/README.md"}
 
-// elsewhere names who runs the blocks that this test skips, by their first lines. It is a list
-// so that nobody skips a block by accident.
+// elsewhere lists the blocks that this test skips, by their first lines, with the test that runs
+// them. The list prevents accidental omissions.
 var elsewhere = map[string]string{
 	"make demo": ".ci/run",
 	"git clone https://github.com/xylem-io/xylem": ".ci/run",
@@ -58,7 +58,7 @@ var elsewhere = map[string]string{
 	"kubectl delete customresourcedefinition": "test/charts",
 }
 
-// limit of the time for all pages together.
+// limit is the timeout for all pages together.
 const limit = 15 * time.Minute
 
 func TestEveryBlockRuns(t *testing.T) {
@@ -79,7 +79,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	for _, blocks := range pages {
 		for _, b := range blocks {
 			if b.NotRun != "" && !known(b) {
-				t.Errorf("%s is not run, %q: say in this test who runs it", b, b.NotRun)
+				t.Errorf("%s is not run, %q: add the test that runs it to this test", b, b.NotRun)
 			}
 		}
 	}
@@ -166,13 +166,13 @@ func kubeconfigs(x *harness.Xylem, home string) error {
 	return clientcmd.WriteToFile(*all, filepath.Join(home, ".kube", "config"))
 }
 
-// environment provides the programs that the pages use. From the environment of the test, it
-// keeps only the caches of Go and the pinned tools.
+// environment provides the programs that the pages use. It keeps only the caches of Go and of the
+// pinned tools from the test's environment.
 func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home string) []string {
 	t.Helper()
 	tools := filepath.Dir(os.Getenv("HELM"))
 	if tools == "." {
-		t.Fatal("HELM is not set: run this by make test-integration, which builds Helm")
+		t.Fatal("HELM is not set: run this test with make test-integration, which builds Helm")
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {

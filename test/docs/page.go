@@ -70,7 +70,7 @@ func Blocks(page, content string) ([]Block, error) {
 		}
 	}
 	if open != "" {
-		return nil, fmt.Errorf("%s: a block is not ended", page)
+		return nil, fmt.Errorf("%s: a block has no end", page)
 	}
 	return all, lines.Err()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// These specs run what an admin does, with the documentation's commands.
+// These specs run the tasks of an admin with the documentation's commands.
 
 const system = v1alpha1.DefaultNamespace
 
@@ -42,7 +42,7 @@ func upgrade(ctx context.Context) {
 	GinkgoHelper()
 	repository, tag := managerImage()
 	Expect(onKind.Retag(repository+":"+tag, repository+":"+next)).To(Succeed())
-	// Renew tokens early, so that a story need not wait for hours.
+	// Renew tokens early, so that a story does not wait for hours.
 	run(ctx, world.Host(), "helm", "upgrade", "xylem", "charts/xylem", "--namespace", system, "--reset-then-reuse-values",
 		"--set", "image.tag="+next, "--set", "renewTokensAfter=0.1", "--wait", "--timeout", settle.String())
 }
@@ -52,7 +52,7 @@ func works(ctx context.Context) {
 	GinkgoHelper()
 	out := run(ctx, world.Host(), "helm", "test", "xylem", "--namespace", system, "--timeout", settle.String())
 	Expect(out).To(MatchRegexp(`(?m)^Phase: +Succeeded$`))
-	Expect(out).To(ContainSubstring("ok      "), "what it asked")
+	Expect(out).To(ContainSubstring("ok      "), "what it checked")
 	Expect(out).NotTo(ContainSubstring("FAILED"))
 }
 
@@ -65,7 +65,7 @@ func registerByPlugin(ctx context.Context, name string, flags ...string) {
 	registered(ctx, name)
 }
 
-// registerByHand registers a member without the plugin, like users who keep everything in
+// registerByHand registers a member without the plugin, like users who manage everything in
 // manifests: with the member's chart, a Secret and a ClusterRegistration.
 func registerByHand(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -134,8 +134,8 @@ func uninstall(ctx context.Context) {
 	run(ctx, world.Member(fleet.Second), "helm", "uninstall", "xylem-member", "--namespace", system, "--wait", "--timeout", settle.String())
 }
 
-// removeSystem removes the manager's namespace in each cluster, because Helm removes no
-// namespace. The CRD stays.
+// removeSystem removes the manager's namespace in each cluster, because Helm does not remove
+// namespaces. The CRD stays.
 func removeSystem(ctx context.Context) {
 	GinkgoHelper()
 	for _, c := range everywhere() {
@@ -143,7 +143,7 @@ func removeSystem(ctx context.Context) {
 	}
 }
 
-// crd has the definition, and the objects that the API server derives from it.
+// crd lists the definition, and the objects that the API server derives from it.
 var crd = []string{
 	"customresourcedefinitions.apiextensions.k8s.io clusterregistrations.cluster.xylem.io",
 	"apiservices.apiregistration.k8s.io v1alpha1.cluster.xylem.io",

@@ -30,7 +30,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("is installed by its charts, and members are registered", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there the manager is a process: make test covers it")
+			Skip("the manager is a process on this provider: make test covers it")
 		}
 		before = map[string][]string{}
 		for _, c := range everywhere() {
@@ -44,14 +44,14 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "get", "clusterregistrations,nodes")
 	}, SpecTimeout(storyTime))
 
-	It("is found to work by helm test", func(ctx SpecContext) {
+	It("passes helm test", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there is no chart there")
+			Skip("this provider does not use the charts")
 		}
 		works(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("runs seed 001's example, whose Pod really writes", func(ctx SpecContext) {
+	It("runs seed 001's example, with a Pod that really writes", func(ctx SpecContext) {
 		apply(ctx, world.Host(), sample("storageclass.yaml"))
 		apply(ctx, world.Host(), sample("nginx.yaml"))
 		available(ctx, "test-new", "nginx-new")
@@ -59,7 +59,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		pod, member := runningPod(ctx, world.Host(), "test-new", "nginx"), world.Member(fleet.First)
 		Expect(pod.Spec.NodeName).To(Equal(nodeName(fleet.First)))
 
-		By("the host's volume shows where the disk is")
+		By("the host's volume shows the location of the disk")
 		pv := volume(ctx, world.Host(), claim.Spec.VolumeName)
 		Expect(pv.Spec.CSI.Driver).To(Equal(v1alpha1.ProvisionerName))
 		leaf := runningPod(ctx, member, "test-new", "nginx")
@@ -67,7 +67,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(pod.Status.PodIP).To(Equal(leaf.Status.PodIP))
 		Expect(volumesOf(ctx, member, "test-new")).To(HaveLen(1))
 
-		By("what the Pod writes is on the disk")
+		By("the Pod's data is on the disk")
 		write(ctx, member, "test-new", pod.Name, "written in the first story")
 		holds(ctx, member, "test-new", pod.Name, "started "+pod.Name, "written in the first story")
 		show(ctx, member, "test-new", pod.Name)
@@ -76,9 +76,9 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		tree(ctx, "test-new", "nginx-pvc")
 	}, SpecTimeout(storyTime))
 
-	It("shows a Pod's logs, and executes commands in it", func(ctx SpecContext) {
+	It("shows a Pod's logs, and runs commands in it", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("test/integration/nodeapi covers it there")
+			Skip("test/integration/nodeapi covers it on this provider")
 		}
 		pod := runningPod(ctx, world.Host(), "test-new", "nginx").Name
 		kubectl := func(input string, args ...string) (string, error) {
@@ -93,7 +93,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		input := strings.Repeat("a line\n", 50_000)
 		out, err = kubectl(input, "exec", "-i", pod, "--", "/workload", "copy")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(Equal(input), "%d bytes came back of %d", len(out), len(input))
+		Expect(out).To(Equal(input), "%d of %d bytes were received", len(out), len(input))
 
 		By("a member whose admin has not granted it")
 		makeNamespace(ctx, "unreached")
@@ -107,19 +107,19 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("reaches a Pod with a terminal, attach, port-forward, cp and debug", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("test/integration/nodeapi covers it there")
+			Skip("test/integration/nodeapi covers it on this provider")
 		}
 		makeNamespace(ctx, "reached")
 		DeferCleanup(removeNamespace, "reached", NodeTimeout(settle))
 		apply(ctx, world.Host(), workload("reached", "app", fleet.First))
 		pod := runningPod(ctx, world.Host(), "reached", "app").Name
 
-		By("a terminal, with its size")
+		By("a terminal has its size")
 		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "reached", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
 		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n reached exec -it "+pod+" -- /workload terminal", "/dev/null")).
 			To(ContainSubstring("terminal of 77x33"))
 
-		By("its output, while a port is forwarded to it")
+		By("attach shows its output while a port is forwarded to it")
 		attached := background(ctx, world.Host(), "kubectl", "-n", "reached", "attach", pod)
 		following := background(ctx, world.Host(), "kubectl", "-n", "reached", "logs", "-f", pod)
 		forwarded := background(ctx, world.Host(), "kubectl", "-n", "reached", "port-forward", "pod/"+pod, ":80")
@@ -134,7 +134,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Eventually(attached).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
 		Eventually(following).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
 
-		By("a file that is copied into it, and back")
+		By("a file can be copied into it and back")
 		file, copied := filepath.Join(GinkgoT().TempDir(), "file"), filepath.Join(GinkgoT().TempDir(), "copied")
 		data := []byte(strings.Repeat("a line of a file\n", 20_000))
 		Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
@@ -142,7 +142,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "-n", "reached", "cp", pod+":/data/file", copied)
 		Expect(os.ReadFile(copied)).To(Equal(data))
 
-		By("an ephemeral container, with its exit code and its output")
+		By("an ephemeral container returns its exit code and output")
 		run(ctx, world.Host(), "kubectl", "-n", "reached", "debug", pod, "--image="+fleet.WorkloadImage, "--container=debugger", "--profile=baseline", "--attach=false", "--", "/workload", "say", "debugged")
 		Eventually(func(g Gomega) {
 			var shown corev1.Pod
@@ -151,7 +151,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}).WithContext(ctx).Should(Succeed())
 		Expect(run(ctx, world.Host(), "kubectl", "-n", "reached", "logs", pod, "-c", "debugger")).To(ContainSubstring("debugged"))
 
-		By("the log of the container before, once it has ended")
+		By("the log of the previous container is available once it has ended")
 		if ended, err := post(ctx, address+"/end", ""); err == nil {
 			Expect(ended.Body.Close()).To(Succeed())
 		}
@@ -160,7 +160,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}).WithContext(ctx).Should(ContainSubstring("ending, as requested"))
 	}, SpecTimeout(storyTime))
 
-	It("returns the data to a Pod that is deleted and re-created", func(ctx SpecContext) {
+	It("keeps the data of a Pod that is deleted and re-created", func(ctx SpecContext) {
 		member := world.Member(fleet.First)
 		first, claim := runningPod(ctx, world.Host(), "test-new", "nginx"), boundClaim(ctx, "test-new", "nginx-pvc")
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "delete", "pod", first.Name)
@@ -171,7 +171,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(volumesOf(ctx, member, "test-new")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("gives each replica of a StatefulSet its own disk, and the same one again", func(ctx SpecContext) {
+	It("gives each replica of a StatefulSet its own disk, and keeps it when scaling", func(ctx SpecContext) {
 		apply(ctx, world.Host(), sample("statefulset.yaml"))
 		replicas := []string{"ledger-0", "ledger-1"}
 		for _, name := range replicas {
@@ -193,13 +193,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("keeps a promise just in time", func(ctx SpecContext) {
+	It("fulfills a promise just in time", func(ctx SpecContext) {
 		// The same sample with no replicas yet, and with the available image.
 		apply(ctx, world.Host(), sample("promise.yaml", "replicas: 1", "replicas: 0", "nginx:latest", fleet.WorkloadImage))
 		claim := boundClaim(ctx, "test-promise", "data")
 		Expect(volume(ctx, world.Host(), claim.Spec.VolumeName).Spec.CSI.Driver).To(Equal(v1alpha1.PromiseDriverName))
 		for _, m := range world.Members() {
-			Expect(volumesOf(ctx, m, "test-promise")).To(BeEmpty(), "a claim that no Pod uses costs nothing in %s", m.Name)
+			Expect(volumesOf(ctx, m, "test-promise")).To(BeEmpty(), "a claim without a Pod has no disk in %s", m.Name)
 		}
 		scale(ctx, "test-promise", "deployment", "app", 1)
 		first := runningPod(ctx, world.Host(), "test-promise", "app")
@@ -209,22 +209,22 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		run(ctx, world.Host(), "kubectl", "-n", "test-promise", "delete", "pod", first.Name)
 		second := runningPod(ctx, world.Host(), "test-promise", "app")
-		Expect(memberOf(second).Name).To(Equal(member.Name), "the disk is there, and nowhere else")
+		Expect(memberOf(second).Name).To(Equal(member.Name), "the disk exists only in this member")
 		holds(ctx, member, "test-promise", second.Name, "promised and kept")
 		removeNamespace(ctx, "test-promise")
 		emptied(ctx, member, "test-promise")
 	}, SpecTimeout(storyTime))
 
-	It("takes a snapshot of a disk, restores it after an accident, and clones the disk", takesSnapshots, SpecTimeout(storyTime))
+	It("takes a snapshot of a disk, restores it after data loss, and clones the disk", takesSnapshots, SpecTimeout(storyTime))
 
-	It("gives the host a disk that a member had before, with its data", adopts, SpecTimeout(storyTime))
+	It("lets the host adopt an existing disk of a member, with its data", adopts, SpecTimeout(storyTime))
 
 	It("keeps the host's DaemonSets off virtual nodes, and does not change them otherwise", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("the host has no DaemonSets there")
+			Skip("the host has no DaemonSets on this provider")
 		}
 		const namespace, name = "kube-system", "kube-proxy"
-		By("one that tolerates every taint has Pods on virtual nodes, which stay Pending and report why")
+		By("Pods on virtual nodes of a DaemonSet that tolerates every taint stay Pending and report why")
 		var pods []corev1.Pod
 		Eventually(func() ([]string, error) {
 			pods = nil
@@ -238,7 +238,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				}).WithContext(ctx).Should(ContainSubstring(v1alpha1.ReasonDaemonSet))
 			}
 		}
-		By("by the command of the documentation")
+		By("the documented command excludes virtual nodes")
 		block := documented("config/samples/README.md", "patch daemonset")
 		shell(ctx, world.Host(), strings.NewReplacer("-n agents", "-n "+namespace, "node-agent", name).Replace(block))
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "rollout", "status", "daemonset/"+name, "--timeout", settle.String())
@@ -247,7 +247,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "daemonset", name)
 	}, SpecTimeout(storyTime))
 
-	It("loses and duplicates nothing when the manager is killed in the middle", func(ctx SpecContext) {
+	It("loses and duplicates nothing when the manager is killed", func(ctx SpecContext) {
 		const namespace, count = "killed", 6
 		makeNamespace(ctx, namespace)
 		all, members := "", []string{fleet.First, fleet.Second}
@@ -255,7 +255,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			all += workload(namespace, fmt.Sprintf("app-%d", i), members[i%len(members)])
 		}
 		apply(ctx, world.Host(), all)
-		By("some leaf claims are there, and not all are bound")
+		By("some leaf claims exist, and not all are bound")
 		Eventually(func() (int, error) { return leafClaims(ctx, namespace) }).WithContext(ctx).WithPolling(poll / 10).Should(BeNumerically(">", 0))
 		Expect(world.KillManager(ctx)).To(Succeed())
 		for i := range count {
@@ -277,7 +277,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("carries out changes that users made while a member was cut off", func(ctx SpecContext) {
+	It("applies changes that users made while a member was disconnected", func(ctx SpecContext) {
 		const namespace = "cut"
 		member := world.Member(fleet.First)
 		makeNamespace(ctx, namespace)
@@ -294,20 +294,20 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			}
 		}()
 		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeFalse())
-		By("the other member continues")
+		By("the other member continues to work")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.Second))
 		runningPod(ctx, world.Host(), namespace, "late")
-		By("in the member that is cut off, the Pod writes on, and nothing of it is lost in the host")
+		By("the Pod in the disconnected member keeps writing, and the host keeps its objects")
 		write(ctx, member, namespace, leaf.Name, "during the cut")
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "delete", "--wait=false", "deployment/goes", "pvc/goes")
-		Expect(volumesOf(ctx, member, namespace)).To(HaveLen(2), "nobody can have destroyed anything")
+		Expect(volumesOf(ctx, member, namespace)).To(HaveLen(2), "the member has destroyed nothing")
 
 		mended = true
 		Expect(world.Mend(ctx, fleet.First)).To(Succeed())
 		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeTrue())
-		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s went when it could", goes.Name)
+		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s is destroyed after the reconnect", goes.Name)
 		after := runningPod(ctx, member, namespace, "stays")
-		Expect(after.UID).To(Equal(leaf.UID), "the Pod that stays was not touched")
+		Expect(after.UID).To(Equal(leaf.UID), "the remaining Pod did not change")
 		Expect(restarts(after)).To(BeZero())
 		Expect(runningPod(ctx, world.Host(), namespace, "stays").UID).To(Equal(stays.UID))
 		holds(ctx, member, namespace, leaf.Name, "before the cut", "during the cut")
@@ -316,12 +316,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("continues when one of a member's nodes is killed", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there a node is there in name only")
+			Skip("nodes are simulated on this provider")
 		}
 		const namespace = "worker"
 		member := world.Member(fleet.First)
 		makeNamespace(ctx, namespace)
-		By("two Pods that are not to share a node are on two nodes of the member")
+		By("two Pods that must not share a node are on two nodes of the member")
 		apply(ctx, world.Host(), apart(namespace, "struck", fleet.First)+apart(namespace, "spared", fleet.First))
 		var leaves, roots [2]*corev1.Pod
 		var volumes [2]string
@@ -341,13 +341,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				Expect(onKind.StartNode(context.WithoutCancel(ctx), struck.Spec.NodeName)).To(Succeed())
 			}
 		}()
-		By("the member notices, and the host shows it: this Pod is not Ready, and there is less capacity")
+		By("the host shows the failure in the member: this Pod is not Ready, and the capacity is lower")
 		Eventually(func() error {
 			_, err := onlyPod(ctx, world.Host(), namespace, "struck")
 			return err
 		}).WithContext(ctx).Should(MatchError(ContainSubstring(roots[0].Name)))
 		Eventually(func() int64 { return roomOf(ctx, fleet.First) }).WithContext(ctx).Should(BeNumerically("<", room*3/4))
-		By("the member's node in the host is Ready, the other Pod writes on, and a new one gets its disk")
+		By("the virtual node stays Ready, the other Pod keeps writing, and a new Pod gets its disk")
 		Expect(reachable(ctx, fleet.First)).To(BeTrue())
 		write(ctx, member, namespace, spared.Name, "during the outage")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.First))
@@ -357,14 +357,14 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		started = true
 		Expect(onKind.StartNode(ctx, struck.Spec.NodeName)).To(Succeed())
-		By("the node is back: the same Pod, on its own disk, with its data")
+		By("the node is back, and the Pod is the same, with its disk and data")
 		Eventually(func() error {
 			leaf, err := onlyPod(ctx, member, namespace, "struck")
 			if err != nil {
 				return err
 			}
 			if restarts(leaf) == 0 {
-				return fmt.Errorf("%s is as it was before the kill", leaf.Name)
+				return fmt.Errorf("%s is unchanged since the kill", leaf.Name)
 			}
 			_, err = onlyPod(ctx, world.Host(), namespace, "struck")
 			return err
@@ -395,7 +395,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		Expect(world.Start(ctx, fleet.Second)).To(Succeed())
 		Eventually(func() (bool, error) { return reachable(ctx, fleet.Second) }).WithContext(ctx).Should(BeTrue())
-		By("the kubelet has restarted the container, and the host shows the Pod as it is now")
+		By("the kubelet has restarted the container, and the host shows the Pod's current state")
 		var leaf *corev1.Pod
 		Eventually(func() error {
 			var err error
@@ -403,14 +403,14 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				return err
 			}
 			if world.Kubelets() && restarts(leaf) == 0 {
-				return fmt.Errorf("%s is as it was before the kill", leaf.Name)
+				return fmt.Errorf("%s is unchanged since the kill", leaf.Name)
 			}
 			shown, err := onlyPod(ctx, world.Host(), namespace, "app")
 			if err != nil {
 				return err
 			}
 			if shown.Name != leaf.Name || shown.Status.PodIP != leaf.Status.PodIP || restarts(shown) != restarts(leaf) {
-				return fmt.Errorf("the host shows %s at %s after %d restarts; it is %s at %s after %d",
+				return fmt.Errorf("the host shows Pod %s with IP %s after %d restarts; in the member, it is %s with IP %s after %d",
 					shown.Name, shown.Status.PodIP, restarts(shown), leaf.Name, leaf.Status.PodIP, restarts(leaf))
 			}
 			return nil
@@ -425,7 +425,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("is upgraded without disturbing a workload", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there is no chart there")
+			Skip("this provider does not use the charts")
 		}
 		was := snapshot(ctx, "test-new")
 		upgrade(ctx)
@@ -443,12 +443,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("renews a member's token without disturbing a Pod", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("test/integration/register has it")
+			Skip("test/integration/register covers it on this provider")
 		}
-		By("registering again rotates the token, here to one that is short-lived")
+		By("registering again rotates the token, here to a short-lived one")
 		registerByPlugin(ctx, fleet.First, "--token-lifetime", "10m")
 		first, was := registered(ctx, fleet.First).Status.TokenExpires, snapshot(ctx, "test-new")
-		By("the manager renews it, by the member's own API")
+		By("the manager renews it through the member's own API")
 		Eventually(func() (bool, error) {
 			var cr v1alpha1.ClusterRegistration
 			err := world.Host().API.Get(ctx, client.ObjectKey{Name: fleet.First}, &cr)
@@ -464,7 +464,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "renewed")
 	}, SpecTimeout(storyTime))
 
-	It("leaves claims and disks in a deregistered member, and finds them again", func(ctx SpecContext) {
+	It("keeps claims and disks in a deregistered member, and finds them again", func(ctx SpecContext) {
 		const namespace = "left"
 		member := world.Member(fleet.Second)
 		makeNamespace(ctx, namespace)
@@ -476,13 +476,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		deregister(ctx, fleet.Second)
 		Eventually(func() error { return absent(ctx, world.Host(), nodeName(fleet.Second), &corev1.Node{}) }).WithContext(ctx).Should(Succeed())
-		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes), "the disks stay")
+		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes), "the disks are kept")
 		Eventually(func() error {
 			_, err := onlyPod(ctx, member, namespace, "app")
 			return err
-		}).WithContext(ctx).ShouldNot(Succeed(), "its Pods do not")
+		}).WithContext(ctx).ShouldNot(Succeed(), "the Pods are evicted")
 
-		By("registered again, it has them all")
+		By("after it is registered again, all of them are in use")
 		registerAgain(ctx, fleet.Second)
 		again := runningPod(ctx, world.Host(), namespace, "app")
 		holds(ctx, member, namespace, again.Name, "before it left")
@@ -493,7 +493,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("is not uninstalled while members are registered, and continues to work", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there is no chart there")
+			Skip("this provider does not use the charts")
 		}
 		claim := boundClaim(ctx, "test-new", "nginx-pvc")
 		for _, m := range world.Members() { // wait until those of earlier stories are gone
@@ -507,7 +507,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 		out, err := user(ctx, world.Host(), "", "helm", "uninstall", "xylem", "--namespace", system, "--wait", "--timeout", settle.String())
 		Expect(err).To(HaveOccurred())
-		By("it reports what blocks it, and how to continue")
+		By("the hook reports what blocks it, and how to continue")
 		Expect(out).To(And(ContainSubstring("no cluster is registered: these are: "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
 			ContainSubstring(claim.Spec.VolumeName), ContainSubstring("helm rollback")))
 		By("nothing is lost")
@@ -517,7 +517,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(after).To(ContainElements(objects[c.Name]), "objects of %s", c.Name)
 		}
-		By("the release continues from its revision, as the documentation says")
+		By("the release can be rolled back to its revision, as documented")
 		shell(ctx, world.Host(), documented("charts/xylem/README.md", "helm rollback"))
 		Expect(run(ctx, world.Host(), "helm", "status", "xylem", "--namespace", system)).To(ContainSubstring("STATUS: deployed"))
 		Expect(snapshot(ctx, "test-new")).To(Equal(was))
@@ -525,9 +525,9 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		upgrade(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("is uninstalled, and leaves only what should stay", func(ctx SpecContext) {
+	It("is uninstalled, and leaves only the documented objects", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("there is no chart there")
+			Skip("this provider does not use the charts")
 		}
 		// Includes namespaces of failed stories.
 		for _, namespace := range []string{"test-new", "test-promise", "kept", "adopted", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
@@ -535,14 +535,14 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 		for _, m := range world.Members() {
 			emptied(ctx, m, "")
-			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem made in %s", m.Name)
+			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem created in %s", m.Name)
 		}
 		deregisterByPlugin(ctx, fleet.First)
 		deregister(ctx, fleet.Second)
 		uninstall(ctx)
 		for _, c := range everywhere() {
 			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).
-				Should(Or(BeEmpty(), HaveEach(Satisfy(func(o string) bool { return asked(c, o) }))), "what is left in %s", c.Name)
+				Should(Or(BeEmpty(), HaveEach(Satisfy(func(o string) bool { return asked(c, o) }))), "objects that are left in %s", c.Name)
 		}
 		removeSystem(ctx)
 		for _, c := range everywhere() {
@@ -550,10 +550,10 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			if c == world.Host() {
 				want = ConsistOf(crd)
 			}
-			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).Should(want, "what is left in %s", c.Name)
+			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).Should(want, "objects that are left in %s", c.Name)
 			after, err := fleet.Inventory(ctx, c)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(after).To(ContainElements(before[c.Name]), "what was in %s before is not ours to remove", c.Name)
+			Expect(after).To(ContainElements(before[c.Name]), "objects that existed in %s before must not be removed", c.Name)
 		}
 	}, SpecTimeout(storyTime))
 })
@@ -610,7 +610,7 @@ func gone(ctx context.Context, c *fleet.Cluster, o client.Object) error {
 	if err := c.API.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is there", o.GetName())
+	return fmt.Errorf("%s exists", o.GetName())
 }
 
 func leafClaims(ctx context.Context, namespace string) (int, error) {
@@ -667,7 +667,7 @@ func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Po
 	return on, nil
 }
 
-// roomOf returns how many more Pods a member's node in the host has capacity for.
+// roomOf returns the number of additional Pods that fit on a member's virtual node.
 func roomOf(ctx context.Context, registration string) int64 {
 	GinkgoHelper()
 	var n corev1.Node

@@ -23,11 +23,11 @@ const (
 	// keepEnv, if set, keeps the clusters that the suite created.
 	keepEnv = "E2E_KEEP"
 
-	// settle bounds how long anything may take, and poll is the interval of checks. No test
-	// asserts that anything is fast.
+	// settle is the timeout of all conditions, and poll the interval of checks. No test asserts
+	// that anything is fast.
 	settle = 6 * time.Minute
 	poll   = 500 * time.Millisecond
-	// storyTime bounds a story, and setUpTime the start of the clusters.
+	// storyTime is the timeout of a story, and setUpTime that of the start of the clusters.
 	storyTime, setUpTime = 20 * time.Minute, 30 * time.Minute
 )
 
@@ -40,7 +40,7 @@ var (
 
 func TestE2E(t *testing.T) {
 	if os.Getenv(providerEnv) == "" {
-		t.Skipf("make test-e2e runs these; %s=kind or controlplane says where", providerEnv)
+		t.Skipf("make test-e2e runs these tests; set %s to kind or controlplane", providerEnv)
 	}
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(settle)
@@ -66,7 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	case "controlplane":
 		world = fleet.NewLoopback(progress)
 	default:
-		Fail(fmt.Sprintf("%s=%s: there are kind and controlplane", providerEnv, provider))
+		Fail(fmt.Sprintf("%s=%s: want kind or controlplane", providerEnv, provider))
 	}
 	DeferCleanup(func(ctx SpecContext) {
 		if os.Getenv(keepEnv) == "" {
@@ -78,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 }, NodeTimeout(setUpTime))
 
-// After a failure, collect everything that could explain it in one directory.
+// After a failure, collect all relevant information in one directory.
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if !CurrentSpecReport().Failed() {
 		return
@@ -87,7 +87,7 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 	collect, cancel := context.WithTimeout(ctx, storyTime)
 	defer cancel()
 	if err := world.Collect(collect, dir); err != nil {
-		AddReportEntry("not everything could be collected", err.Error())
+		AddReportEntry("some information could not be collected", err.Error())
 	}
 	AddReportEntry("logs and objects of all clusters", dir)
 	fmt.Fprintf(os.Stderr, "\nlogs and objects of all clusters: %s\n", dir)

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// programs are those that a user has, with their paths from the Makefile.
+// programs are the programs of a user, with their paths from the Makefile.
 var programs = map[string]string{"helm": os.Getenv("HELM"), "kubectl": os.Getenv("KUBECTL")}
 
 // command returns a command against a cluster as a user would run it, and prints it.
@@ -160,7 +160,7 @@ spec:
 `, namespace, name, nodeName(registration), fleet.Class, fleet.WorkloadImage)
 }
 
-// apart returns a workload whose Pod does not share a node of the member with other such Pods.
+// apart returns a workload whose Pod does not share a member's node with other such Pods.
 func apart(namespace, name, registration string) string {
 	return strings.NewReplacer(
 		"metadata: {labels: {app: "+name+"}}", "metadata: {labels: {app: "+name+", nodes: apart}}",
@@ -203,7 +203,7 @@ func absent(ctx context.Context, c *fleet.Cluster, name string, o client.Object)
 	}
 }
 
-// volumesOf lists the PVs of present and deleted claims of a namespace.
+// volumesOf lists the PVs of existing and deleted claims of a namespace.
 func volumesOf(ctx context.Context, c *fleet.Cluster, namespace string) ([]string, error) {
 	var list corev1.PersistentVolumeList
 	if err := c.API.List(ctx, &list); err != nil {
@@ -334,7 +334,7 @@ func write(ctx context.Context, member *fleet.Cluster, namespace, pod, line stri
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// holds waits until a Pod's disk has the lines, in order, among others.
+// holds waits until a Pod's disk contains the lines in this order.
 func holds(ctx context.Context, member *fleet.Cluster, namespace, pod string, lines ...string) {
 	GinkgoHelper()
 	if !world.Kubelets() {
@@ -355,7 +355,7 @@ func show(ctx context.Context, member *fleet.Cluster, namespace, pod string) {
 func memberOf(p *corev1.Pod) *fleet.Cluster {
 	GinkgoHelper()
 	m := world.Member(strings.TrimPrefix(p.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix))
-	Expect(m).NotTo(BeNil(), "Pod %s is on %s, which is no member's", p.Name, p.Spec.NodeName)
+	Expect(m).NotTo(BeNil(), "Pod %s is on %s, which is not a member's node", p.Name, p.Spec.NodeName)
 	return m
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// These stories are about disks of the second member's CSI driver, which takes snapshots and
-// clones. Everything that a user does is done in the host, with kubectl alone.
+// These stories use disks of the second member's CSI driver, which supports snapshots and clones.
+// The user works only in the host, and only with kubectl.
 
 // takesSnapshots is a story.
 func takesSnapshots(ctx SpecContext) {
 	const namespace = "kept"
 	offersDisks(ctx)
-	By("the driver has registered itself with the kubelet of the member's node")
+	By("the driver has registered with the kubelet of the member's node")
 	Eventually(func() (string, error) {
 		return user(ctx, world.Member(fleet.Second), "", "kubectl", "get", "csinodes", "-o", "jsonpath={.items[*].spec.drivers[*].name}")
 	}).WithContext(ctx).Should(ContainSubstring(fleet.DisksDriver))
@@ -38,7 +38,7 @@ func takesSnapshots(ctx SpecContext) {
 	run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "volumesnapshots")
 	run(ctx, world.Member(fleet.Second), "kubectl", "-n", namespace, "get", "volumesnapshots")
 
-	By("the accident: the data are overwritten")
+	By("the data is overwritten by accident")
 	inPod(ctx, namespace, "deployment/ledger", "replace", "balance after the accident: 0")
 	Expect(inPod(ctx, namespace, "deployment/ledger", "show")).NotTo(ContainSubstring("Monday"))
 
@@ -46,11 +46,11 @@ func takesSnapshots(ctx SpecContext) {
 	apply(ctx, world.Host(), restored)
 	Expect(onDisk(ctx, namespace, "nginx-restored")).To(And(HavePrefix("balance on Monday: 100\n"), Not(ContainSubstring("accident"))))
 
-	By("the disk is cloned, as it is now")
+	By("the disk is cloned in its current state")
 	apply(ctx, world.Host(), sample("clone.yaml", ofHere...))
 	Expect(onDisk(ctx, namespace, "nginx-copy")).To(And(HavePrefix("balance after the accident: 0\n"), Not(ContainSubstring("Monday"))))
 
-	By("the copies are apart: what one writes, no other has")
+	By("the copies are independent: a write to one does not affect the others")
 	inPod(ctx, namespace, "nginx-restored", "replace", "balance on Tuesday: 101")
 	Expect(inPod(ctx, namespace, "deployment/ledger", "show")).To(HavePrefix("balance after the accident: 0\n"))
 	Expect(inPod(ctx, namespace, "nginx-copy", "show")).To(HavePrefix("balance after the accident: 0\n"))
@@ -58,7 +58,7 @@ func takesSnapshots(ctx SpecContext) {
 	run(ctx, world.Host(), "kubectl", "xylem", "tree", "pvc", "nginx-restored", "--namespace", namespace)
 	Expect(onKind.Disks(ctx)).To(HaveLen(4), "three disks and a snapshot")
 
-	By("nothing is left of them")
+	By("all of them are deleted")
 	removeNamespace(ctx, namespace)
 	Eventually(func() ([]string, error) { return onKind.Disks(ctx) }).WithContext(ctx).Should(BeEmpty())
 }
@@ -70,13 +70,13 @@ func adopts(ctx SpecContext) {
 	offersDisks(ctx)
 	leaf := releasedDisk(ctx, member, line)
 
-	By("the admin sees what adopting it would do, and does it")
+	By("the admin runs adopt, first with --dry-run")
 	adopt := []string{"xylem", "adopt", fleet.Second, leaf, "--member-kubeconfig", member.Kubeconfig, "--name", name}
 	run(ctx, world.Host(), "kubectl", append(adopt, "--dry-run")...)
 	Expect(absent(ctx, world.Host(), name, &corev1.PersistentVolume{})).To(Succeed())
 	run(ctx, world.Host(), "kubectl", adopt...)
 
-	By("a claim of the host uses it, and its Pod reads what is on it")
+	By("a claim of the host uses the disk, and its Pod reads the data")
 	makeNamespace(ctx, namespace)
 	apply(ctx, world.Host(), strings.Replace(onDisks(workload(namespace, "app", fleet.Second)), "  resources:", "  volumeName: "+name+"\n  resources:", 1))
 	pod := runningPod(ctx, world.Host(), namespace, "app")
@@ -103,19 +103,19 @@ func adopts(ctx SpecContext) {
 func offersDisks(ctx context.Context) {
 	GinkgoHelper()
 	if onKind == nil {
-		Skip("no Pod writes there: test/integration covers it")
+		Skip("Pods do not write on this provider: test/integration covers it")
 	}
 	apply(ctx, world.Host(), sample("storageclass.yaml", "name: openebs-hostpath", "name: "+fleet.Disks))
 	run(ctx, world.Member(fleet.Second), "helm", "upgrade", "xylem-member", "charts/xylem-member", "--namespace", system,
 		"--reset-then-reuse-values", "--set", "exec.enabled=true")
 }
 
-// onDisks is a workload with a disk of the second member's driver.
+// onDisks returns a workload with a disk of the second member's driver.
 func onDisks(manifest string) string {
 	return strings.ReplaceAll(manifest, "storageClassName: "+fleet.Class, "storageClassName: "+fleet.Disks)
 }
 
-// halves cuts a sample into its first two documents and the others.
+// halves splits a sample into its first two documents and the others.
 func halves(manifest string) (first, others string) {
 	GinkgoHelper()
 	documents := strings.SplitN(manifest, "\n---\n", 3)
@@ -123,13 +123,13 @@ func halves(manifest string) (first, others string) {
 	return documents[0] + "\n---\n" + documents[1], documents[2]
 }
 
-// inPod runs a command of the tests' program in a Pod of the host, and returns what it prints.
+// inPod runs a command of the tests' program in a Pod of the host, and returns its output.
 func inPod(ctx context.Context, namespace, pod string, args ...string) string {
 	GinkgoHelper()
 	return run(ctx, world.Host(), "kubectl", append([]string{"-n", namespace, "exec", pod, "--", "/workload"}, args...)...)
 }
 
-// onDisk waits until a Pod of the host is ready, in the second member, and returns what is on its
+// onDisk waits until a Pod of the host is ready, in the second member, and returns the data on its
 // disk.
 func onDisk(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
@@ -140,8 +140,8 @@ func onDisk(ctx context.Context, namespace, name string) string {
 	return inPod(ctx, namespace, name, "show")
 }
 
-// releasedDisk makes a disk with a line on it in a member, as a user of that cluster alone does,
-// and releases it. It returns the name of its PersistentVolume.
+// releasedDisk creates a disk with a line on it in a member, like a user of only that cluster, and
+// releases it. It returns the name of its PersistentVolume.
 func releasedDisk(ctx context.Context, member *fleet.Cluster, line string) string {
 	GinkgoHelper()
 	const namespace = "of-the-member"

@@ -24,13 +24,13 @@ import (
 
 const usage = `go run ./test/fault COMMAND [flags]
 
-  list       the scenarios
-  enumerate  every write of every scenario, with both ways of dying and an error
-  random     two faults by chance, again and again, for as long as --for says
-  slice      the short choice that make test runs
-  replay     one run: --scenario NAME --fault KIND@POINT [--fault ...]
-  mutants    defects that are put into the manager, each of which an oracle has to find
-  points     the writes of each scenario, as a run without faults makes them`
+  list       list the scenarios
+  enumerate  run every scenario with both kinds of kill and an error at every write
+  random     run scenarios with two random faults, for the duration of --for
+  slice      run the short selection that is part of make test
+  replay     repeat one run: --scenario NAME --fault KIND@POINT [--fault ...]
+  mutants    add known defects to the manager, and check that an oracle finds each
+  points     list the writes of each scenario in a run without faults`
 
 // downtime is long enough for other controllers to continue without the manager.
 const downtime = 300 * time.Millisecond
@@ -86,24 +86,24 @@ func run(ctx context.Context, args []string) error {
 func parse(name string, args []string) (*command, error) {
 	c := &command{Options: engine.Options{Progress: say}}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&c.Manager, "manager", "", "The manager's binary; built from this tree unless given.")
-	flags.IntVar(&c.Rigs, "rigs", 5, "How many runs to execute concurrently, each on its own fleet (2 GiB).")
-	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "What is left to chance comes from it.") //nolint:gosec // after 1970
-	flags.DurationVar(&c.Downtime, "downtime", downtime, "How long the manager stays away after it was killed.")
-	flags.DurationVar(&c.Patience, "patience", 0, "How long a run may take to come to its end (150s).")
-	flags.DurationVar(&c.limit, "for", 0, "Begin no more runs after this time (enumerate: 55m, random: 10m).")
-	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for what there was at each failure.")
+	flags.StringVar(&c.Manager, "manager", "", "Binary of the manager. If empty, it is built from this tree.")
+	flags.IntVar(&c.Rigs, "rigs", 5, "Number of concurrent runs, each on its own fleet (2 GiB).")
+	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "Seed of all random choices.") //nolint:gosec // after 1970
+	flags.DurationVar(&c.Downtime, "downtime", downtime, "Time until a killed manager is restarted.")
+	flags.DurationVar(&c.Patience, "patience", 0, "Time that a run may take to settle (150s).")
+	flags.DurationVar(&c.limit, "for", 0, "Time after which no further runs are started (enumerate: 55m, random: 10m).")
+	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for the complete state at each failure.")
 	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
-	flags.IntVar(&c.repeat, "repeat", 1, "replay: how many times.")
-	flags.IntVar(&c.skip, "skip", 0, "enumerate: leave out as many runs as a command with this seed has made.")
-	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, by commas.")
-	names := flags.String("scenario", "", "Only these scenarios, by commas.")
-	flags.Func("fault", "replay: a fault, as a failure prints it; may be given twice.", func(s string) error {
+	flags.IntVar(&c.repeat, "repeat", 1, "replay: number of runs.")
+	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip, because an earlier command with this seed has made them.")
+	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, separated by commas.")
+	names := flags.String("scenario", "", "Only these scenarios, separated by commas.")
+	flags.Func("fault", "replay: a fault, as a failure prints it. Can be repeated.", func(s string) error {
 		f, err := engine.ParseFault(s)
 		c.faults = append(c.faults, f)
 		return err
 	})
-	flags.Func("kinds", "enumerate: only these kinds of faults, by commas, at every write; all: every kind.", func(s string) error {
+	flags.Func("kinds", "enumerate: inject only these kinds of faults, separated by commas, at every write; all: every kind.", func(s string) error {
 		for kind := range strings.SplitSeq(s, ",") {
 			found, err := engine.ParseKinds(kind)
 			if err != nil {
@@ -121,7 +121,7 @@ func parse(name string, args []string) (*command, error) {
 	case name == "random":
 		c.limit = 10 * time.Minute
 	case name == "enumerate":
-		c.limit = 55 * time.Minute // it must fit into an hour on any machine
+		c.limit = 55 * time.Minute // must take less than an hour on any machine
 	}
 	c.scenarios = scenario.All()
 	if *names == "" {
@@ -153,7 +153,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	built := commit() // of the manager's sources, even if the tree changes during the runs
+	built := commit() // the commit of the manager's sources, even if the tree changes during the runs
 	say("%s: seed %d, commit %s, %d rigs, %d scenarios", name, c.Seed, built, c.Rigs, len(c.scenarios))
 	report := engine.NewReport(c.dumps, say)
 	began := time.Now()
@@ -161,7 +161,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 	specs := func(yield func(engine.Spec) bool) {
 		for spec := range e.WithReferences(ctx, c.scenarios, func() iter.Seq[engine.Spec] { return c.specs(e, name) }) {
 			if c.limit > 0 && time.Since(began) > c.limit {
-				say("%s are over: no more runs are begun", c.limit)
+				say("%s have passed: no further runs are started", c.limit)
 				return
 			}
 			if !yield(spec) {
@@ -195,7 +195,7 @@ func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	case "enumerate":
 		all := e.Enumerate(c.scenarios, c.kinds...)
 		all = all[min(max(c.skip, 0), len(all)):]
-		say("enumerate: %d runs to come", len(all))
+		say("enumerate: %d runs planned", len(all))
 		return slices.Values(all)
 	case "slice":
 		return slices.Values(e.Slice(c.scenarios))
@@ -204,7 +204,7 @@ func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	default:
 		var all []engine.Spec
 		for range c.repeat {
-			// What failed without a fault failed in its minute of rest.
+			// A run that failed without a fault failed in its minute without writes.
 			all = append(all, engine.Spec{Scenario: c.scenarios[0], Faults: c.faults, Minute: len(c.faults) == 0})
 		}
 		return slices.Values(all)

@@ -62,7 +62,7 @@ func (c *command) mutants(ctx context.Context, only string) error {
 		return err
 	}
 	missed := slices.DeleteFunc(verdicts, func(v verdict) bool { return v.caught })
-	say("\n%d mutants, %d caught, %d not", len(chosen), len(chosen)-len(missed), len(missed))
+	say("\n%d mutants, %d caught, %d not caught", len(chosen), len(chosen)-len(missed), len(missed))
 	if len(missed) > 0 {
 		return fmt.Errorf("%d mutants were not caught", len(missed))
 	}
@@ -70,7 +70,7 @@ func (c *command) mutants(ctx context.Context, only string) error {
 }
 
 // sound executes the reference runs of the mutants' scenarios, and runs with the mutants' faults.
-// A fault that finds something in the real manager proves nothing about the mutant.
+// If a fault causes a violation with the real manager, it proves nothing about the mutant.
 func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[string]*engine.Reference, error) {
 	e, err := engine.New(ctx, c.Options)
 	if err != nil {
@@ -91,13 +91,13 @@ func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[st
 			faulty = append(faulty, spec)
 		}
 	}
-	say("the manager as it is: %d scenarios, and %d faults in them", len(scenarios), len(faulty))
+	say("unchanged manager: %d scenarios with %d faults", len(scenarios), len(faulty))
 	all := e.WithReferences(ctx, scenarios, func() iter.Seq[engine.Spec] { return slices.Values(faulty) })
 	if err := errors.Join(e.Specs(ctx, all, report.Add), e.Close()); err != nil {
 		return nil, err
 	}
 	if n := report.Total.Violations + report.Total.Errors; n > 0 {
-		return nil, fmt.Errorf("the manager as it is: %s", &report.Total)
+		return nil, fmt.Errorf("unchanged manager: %s", &report.Total)
 	}
 	references := map[string]*engine.Reference{}
 	for _, s := range scenarios {
@@ -122,8 +122,8 @@ func specOf(m mutation.Mutation) (engine.Spec, error) {
 	return spec, nil
 }
 
-// mutant builds and runs a mutant on a rig of its own. Builds are serialized, because each uses
-// the whole machine.
+// mutant builds a mutant and runs it on its own rig. Builds are serialized, because each uses the
+// whole machine.
 func (c *command) mutant(ctx context.Context, m mutation.Mutation, references map[string]*engine.Reference, building *sync.Mutex) (v verdict) {
 	v.Mutation = m
 	spec, err := specOf(m)

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// section returns the rows of the table in a section of the page, without its head: the columns of
-// each row.
+// section returns the columns of each row, except the header, of the table in a section of the
+// page.
 func section(t *testing.T, title string) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("README.md")
@@ -45,7 +45,7 @@ func section(t *testing.T, title string) [][]string {
 
 var quoted = regexp.MustCompile("`([a-z-]+)`")
 
-// names returns what a column has in backquotes.
+// names returns the texts in backquotes of a column.
 func names(column string) []string {
 	var all []string
 	for _, match := range quoted.FindAllStringSubmatch(column, -1) {
@@ -67,7 +67,7 @@ func shownBy(t *testing.T, m mutation.Mutation) string {
 	return m.Scenario + ", " + string(spec.Faults[0].Kind)
 }
 
-// Each mutant has its row, with its scenario and fault, and was caught as it says.
+// The page has a row for each mutant, with its scenario and fault and the oracles that caught it.
 func TestPageOfMutants(t *testing.T) {
 	want, got := map[string]string{}, map[string]string{}
 	caught := map[string]string{}
@@ -81,15 +81,15 @@ func TestPageOfMutants(t *testing.T) {
 	for _, m := range mutation.All() {
 		want[m.Name] = shownBy(t, m)
 		if by := caught[m.Name]; !slices.ContainsFunc(m.Caught, func(invariant string) bool { return strings.Contains(by, invariant+" ") }) {
-			t.Errorf("README.md says that mutant %s was caught by %q, not by an oracle of %v", m.Name, by, m.Caught)
+			t.Errorf("according to README.md, mutant %s was caught by %q, not by an oracle of %v", m.Name, by, m.Caught)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the mutants in README.md, by what shows them: -want +got:\n%s", diff)
+		t.Errorf("the mutants in README.md, by scenario and fault: -want +got:\n%s", diff)
 	}
 }
 
-// Each kind of fault is explained once.
+// The page explains each kind of fault once.
 func TestPageOfFaults(t *testing.T) {
 	var got, want []string
 	for _, row := range section(t, "Faults") {
@@ -109,7 +109,8 @@ func TestPageOfFaults(t *testing.T) {
 	}
 }
 
-// Each scenario has its own name, says what it is, acts, and knows its end. The page names no other.
+// Each scenario has a unique name, a description, an action and an expected end. The page names
+// only existing scenarios.
 func TestScenarios(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range scenario.All() {
@@ -127,7 +128,7 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, match := range regexp.MustCompile(`--scenario ([a-z-]+)`).FindAllStringSubmatch(string(page), -1) {
 		if !known[match[1]] {
-			t.Errorf("README.md has a command with scenario %q, which there is not", match[1])
+			t.Errorf("README.md has a command with scenario %q, which does not exist", match[1])
 		}
 	}
 }

@@ -19,9 +19,9 @@ func TestWithTotal(t *testing.T) {
 | **all** | 16 | 24 | 3 | 1 | 1 | 4 |
 `
 	for name, tt := range map[string]struct{ page, want string }{
-		"none yet":        {"a\n" + totalBegin + totalEnd + "b\n", "a\n" + totalBegin + table + totalEnd + "b\n"},
-		"an older one":    {"a\n" + totalBegin + "x\n" + totalEnd, "a\n" + totalBegin + table + totalEnd},
-		"no place for it": {"a\n" + totalBegin, "a\n" + totalBegin},
+		"none yet":               {"a\n" + totalBegin + totalEnd + "b\n", "a\n" + totalBegin + table + totalEnd + "b\n"},
+		"an older one":           {"a\n" + totalBegin + "x\n" + totalEnd, "a\n" + totalBegin + table + totalEnd},
+		"no markers in the page": {"a\n" + totalBegin, "a\n" + totalBegin},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, withTotal(tt.page, entries)); diff != "" {

@@ -20,7 +20,7 @@ const (
 	sliceTime = 15 * time.Minute
 )
 
-// TestSlice makes the same short choice of faults every time.
+// TestSlice runs the same short selection of faults every time.
 func TestSlice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), sliceTime)
 	defer cancel()

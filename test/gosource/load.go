@@ -1,5 +1,4 @@
-// Package gosource type-checks the module's own source for tests that prove something of it
-// without running it.
+// Package gosource type-checks the module's own source for static tests.
 package gosource
 
 import (
@@ -27,20 +26,20 @@ const Module = "github.com/xylem-io/xylem/"
 type Program struct {
 	Files    *token.FileSet
 	Packages []*types.Package
-	// Functions are the declarations with a body; Info is of all packages.
+	// Functions are the declarations with a body. Info covers all packages.
 	Functions map[*types.Func]*ast.FuncDecl
 	Info      *types.Info
 }
 
-// listed is a package as go list prints it.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 }
 
-// Load type-checks the module's packages that match patterns of go list, and those that they
-// import, and extra directories as packages below internal/controller. Other packages come
-// from the build's export data.
+// Load type-checks the module's packages that match patterns of go list, the packages that they
+// import, and extra directories as packages below internal/controller. Other packages come from the
+// build's export data.
 func Load(ctx context.Context, root string, patterns []string, extra ...string) (*Program, error) {
 	all, err := list(ctx, root, patterns)
 	if err != nil {
@@ -67,7 +66,7 @@ func Load(ctx context.Context, root string, patterns []string, extra ...string) 
 	}
 	checked.theirs = importer.ForCompiler(p.Files, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
-			return nil, fmt.Errorf("no export data of %s", path)
+			return nil, fmt.Errorf("no export data for %s", path)
 		}
 		return os.Open(exports[path])
 	})
@@ -98,7 +97,7 @@ func list(ctx context.Context, root string, patterns []string) ([]listed, error)
 		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read what go list prints: %w", err)
+			return nil, fmt.Errorf("read the output of go list: %w", err)
 		}
 		for i, file := range l.GoFiles {
 			l.GoFiles[i] = filepath.Join(l.Dir, file)
@@ -136,7 +135,7 @@ func (p *Program) check(l listed, known imports) error {
 	return nil
 }
 
-// imports finds packages: those that were checked here, and those that were compiled.
+// imports finds packages that were checked here or compiled.
 type imports struct {
 	ours   map[string]*types.Package
 	theirs types.Importer

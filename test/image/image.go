@@ -40,13 +40,13 @@ type File struct {
 func Scratch(os, arch string) (v1.Image, error) {
 	config, err := empty.Image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("reading the empty image: %w", err)
+		return nil, fmt.Errorf("read the empty image: %w", err)
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = os, arch
 	image, err := mutate.ConfigFile(empty.Image, config)
 	if err != nil {
-		return nil, fmt.Errorf("making the empty image for %s/%s: %w", os, arch, err)
+		return nil, fmt.Errorf("create the empty image for %s/%s: %w", os, arch, err)
 	}
 	return image, nil
 }
@@ -60,21 +60,21 @@ func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, e
 	}
 	added, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil })
 	if err != nil {
-		return nil, fmt.Errorf("packing a layer: %w", err)
+		return nil, fmt.Errorf("pack a layer: %w", err)
 	}
 	// History entries have times, which would change the digest.
 	image, err := mutate.Append(base, mutate.Addendum{Layer: added, History: v1.History{CreatedBy: "xylem test/image"}})
 	if err != nil {
-		return nil, fmt.Errorf("adding a layer: %w", err)
+		return nil, fmt.Errorf("add a layer: %w", err)
 	}
 	file, err := image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("reading the image's configuration: %w", err)
+		return nil, fmt.Errorf("read the image's configuration: %w", err)
 	}
 	config := file.Config.DeepCopy()
 	configure(config)
 	if image, err = mutate.Config(image, *config); err != nil {
-		return nil, fmt.Errorf("configuring the image: %w", err)
+		return nil, fmt.Errorf("configure the image: %w", err)
 	}
 	return image, nil
 }
@@ -84,14 +84,14 @@ func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, e
 func Save(to string, images map[string]v1.Image) (err error) {
 	out, err := os.CreateTemp(path.Dir(to), "."+path.Base(to)+".*")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, ignoreAbsent(os.Remove(out.Name()))) }()
 	if err := errors.Join(Write(out, images), out.Chmod(0o644), out.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if err := os.Rename(out.Name(), to); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return nil
 }
@@ -109,12 +109,12 @@ func Write(out io.Writer, images map[string]v1.Image) error {
 	for tag, image := range images {
 		reference, err := name.NewTag(tag)
 		if err != nil {
-			return fmt.Errorf("%q is no name of an image: %w", tag, err)
+			return fmt.Errorf("%q is not an image name: %w", tag, err)
 		}
 		tags[reference] = image
 	}
 	if err := tarball.MultiRefWrite(tags, out); err != nil {
-		return fmt.Errorf("packing images: %w", err)
+		return fmt.Errorf("pack images: %w", err)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func layer(files []File) ([]byte, error) {
 	entries := map[string]File{}
 	for _, f := range files {
 		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path {
-			return nil, fmt.Errorf("packing %q: not an absolute, clean path", f.Path)
+			return nil, fmt.Errorf("pack %q: not an absolute, clean path", f.Path)
 		}
 		entries[f.Path] = f
 		for dir := path.Dir(f.Path); dir != "/"; dir = path.Dir(dir) {
@@ -143,11 +143,11 @@ func layer(files []File) ([]byte, error) {
 	archive := tar.NewWriter(&buffer)
 	for _, f := range sorted {
 		if err := write(archive, f); err != nil {
-			return nil, fmt.Errorf("packing %s: %w", f.Path, err)
+			return nil, fmt.Errorf("pack %s: %w", f.Path, err)
 		}
 	}
 	if err := archive.Close(); err != nil {
-		return nil, fmt.Errorf("packing a layer: %w", err)
+		return nil, fmt.Errorf("pack a layer: %w", err)
 	}
 	return buffer.Bytes(), nil
 }

@@ -56,11 +56,11 @@ func TestSameFilesSameDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second := digest(t, pack(t, licence, program)); second != first {
-		t.Errorf("the same files give %s and %s", first, second)
+		t.Errorf("the same files result in %s and %s", first, second)
 	}
 	licence.Content = []byte("MIT")
 	if other := digest(t, pack(t, program, licence)); other == first {
-		t.Error("other files give the same digest")
+		t.Error("different files result in the same digest")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestLayer(t *testing.T) {
 	}
 	want := []string{"Lrwxrwxrwx bin usr/bin", "dtrwxrwxrwx tmp", "drwxr-xr-x usr", "drwxr-xr-x usr/bin", "-rwxr-xr-x usr/bin/program"}
 	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("the layer differs from what was asked for (-want +got):\n%s", diff)
+		t.Errorf("layer (-want +got):\n%s", diff)
 	}
 }
 
@@ -121,9 +121,9 @@ func TestSave(t *testing.T) {
 		t.Errorf("loaded as %s, %v; saved as %s", got, err, want)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*")); err != nil || len(left) != 1 {
-		t.Errorf("the directory holds %s, %v", left, err)
+		t.Errorf("the directory contains %s, %v", left, err)
 	}
 	if err := Save(to, map[string]v1.Image{"Not A Name": image}); err == nil {
-		t.Error("saved under no name")
+		t.Error("saved without a name")
 	}
 }

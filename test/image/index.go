@@ -21,11 +21,11 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 	for _, image := range images {
 		config, err := image.ConfigFile()
 		if err != nil {
-			return nil, fmt.Errorf("reading an image's configuration: %w", err)
+			return nil, fmt.Errorf("read an image's configuration: %w", err)
 		}
 		platform := config.Platform()
 		if seen[platform.String()] {
-			return nil, fmt.Errorf("two images for platform %q: give one for each", platform)
+			return nil, fmt.Errorf("two images for platform %q: pass one for each platform", platform)
 		}
 		seen[platform.String()] = true
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
@@ -41,18 +41,18 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 func SaveIndex(to string, index v1.ImageIndex) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // Gone already if all went well.
 	root, err := layout.Write(tmp, empty.Index)
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if err := root.AppendIndex(index); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if err := errors.Join(os.RemoveAll(to), os.Chmod(tmp, 0o755)); err != nil { //nolint:gosec // To be read by all, as any release.
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return os.Rename(tmp, to)
 }

@@ -16,38 +16,41 @@ import (
 
 // Bounds of a check.
 type Bounds struct {
-	// Disruptions that lie on the way to a world, at most.
+	// Disruptions is the maximum number of disruptions on the path to a world.
 	Disruptions uint8
 	// Names are the names of possible claims.
 	Names int
-	// SecondWaits: the second claim never gets its own volume, only a free one.
+	// SecondWaits means that the second claim never gets its own volume, only a free one.
 	SecondWaits bool
-	// Writes: the PV controllers' writes of a spec and of a status are separate moves.
+	// Writes makes the PV controllers' writes of a spec and of a status separate moves.
 	Writes bool
-	// Asks: users may expand a claim, and request an earlier volume by its name.
+	// Asks means that users may expand a claim, and request an earlier volume by its name.
 	Asks bool
-	// Clones: the second claim is created from the first.
+	// Clones means that the second claim is created from the first.
 	Clones bool
-	// Adopts: the member has a volume before, which admins may have adopted.
+	// Adopts means that the member already has a volume, which admins may adopt.
 	Adopts bool
-	// Imports: the member has a volume before, for which an admin of the host creates a PV.
+	// Imports means that the member already has a volume, for which an admin of the host creates a
+	// PV.
 	Imports bool
-	// Promises: the host's class is in promise mode, and a Pod exists.
+	// Promises means that the host's class is in promise mode, and a Pod exists.
 	Promises bool
-	// Restores: the member is backed up and restored, and claims and host PVs go. No other
-	// disruption happens.
+	// Restores allows only these disruptions: backups and restores of the member, and deletions of
+	// claims and host PVs.
 	Restores bool
-	// Members: a second member is modelled as the first is, and the scheduler may choose either.
+	// Members means that a second member is modelled like the first, and the scheduler may select
+	// either.
 	Members bool
 }
 
-// Model is what all worlds of a check have in common.
+// Model has the common parts of all worlds of a check.
 type Model struct {
 	bounds  Bounds
 	objects *objects
 	// self is the member with the leaf objects of a world's memberState. other is the other member.
 	self, other mirror.Member
-	// second is the same model with these two exchanged; nil if the other member is not modelled.
+	// second is the same model with these two exchanged, or nil if the other member is not
+	// modelled.
 	second  *Model
 	indexes map[indexed]client.IndexerFunc
 }
@@ -55,7 +58,7 @@ type Model struct {
 // waits reports whether no node is ever selected for a claim.
 func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits || m.bounds.Imports }
 
-// New makes a model without worlds.
+// New returns a model without worlds.
 func New(ctx context.Context, bounds Bounds) (*Model, error) {
 	m := &Model{bounds: bounds, objects: newObjects(), self: here, other: there, indexes: map[indexed]client.IndexerFunc{}}
 	if bounds.Members {
@@ -66,48 +69,50 @@ func New(ctx context.Context, bounds Bounds) (*Model, error) {
 
 // Result of a check.
 type Result struct {
-	// Worlds that were visited, Moves between them, and how many of these were Xylem's.
+	// Worlds is the number of visited worlds, Moves that of moves between them, and Ours that of
+	// Xylem's moves.
 	Worlds, Moves, Steps int
-	// ByController is how many of these each took.
+	// ByController counts Xylem's moves by controller.
 	ByController map[string]int
-	// Reconciles that were run: worlds in which the controllers see the same share them.
+	// Reconciles is the number of reconciles. Worlds that look the same to the controllers share
+	// them.
 	Reconciles int
 	// Ends are the worlds without moves.
 	Ends int
 	// Races are the permitted differences between final states, by their reasons.
 	Races map[string]int
-	// Histories are how many ends each single disruption has, by when it happens.
+	// Histories has the number of ends of each single disruption, depending on its time.
 	Histories map[string]int
 	// Events is the number of moves that the controllers' sources received.
 	Events int
-	// Findings by what is wrong.
+	// Findings by description.
 	Findings map[string]*Finding
 }
 
-// Finding is something that is wrong, in so many worlds, and how the first was reached.
+// Finding is a defect, with the number of worlds that show it and the path to the first.
 type Finding struct {
 	Worlds int
 	Trace  string
 }
 
-// String is how much was visited.
+// String summarizes what was visited.
 func (r Result) String() string {
-	return fmt.Sprintf("%d worlds, %d moves, %d of them Xylem's (%v), from %d reconciles; nothing moves in %d worlds",
+	return fmt.Sprintf("%d worlds, %d moves, %d of them Xylem's (%v), from %d reconciles; %d worlds without moves",
 		r.Worlds, r.Moves, r.Steps, r.ByController, r.Reconciles, r.Ends)
 }
 
-// search is a breadth-first visit of all worlds.
+// search is a breadth-first search of all worlds.
 type search struct {
 	model  *Model
 	ids    map[world]int
 	worlds []world
-	from   []int     // the world that each was reached from first
+	from   []int     // the world from which each was first reached
 	by     []string  // by which move
 	next   [][]edge  // the moves of Kubernetes and of Xylem from each
 	upset  [][]upset // the disruptions from each
 	steps  [][]step  // of Xylem in each
-	// taken are the steps in all worlds which look the same to the controllers; for the second
-	// member's, takenBySecond.
+	// taken has the steps in all worlds that look the same to the controllers, and takenBySecond
+	// those of the second member's controllers.
 	taken, takenBySecond map[stepKey][]step
 	result               Result
 }
@@ -116,7 +121,7 @@ type search struct {
 type edge struct {
 	to   int
 	ours bool
-	by   request // if it is ours
+	by   request // if it is Xylem's
 }
 
 // upset is a disruption that leads to another world.
@@ -126,7 +131,7 @@ type upset struct {
 }
 
 // Check visits all worlds within the bounds. Classes never change, so worlds with different classes
-// are separate searches. Each look gets a search when its worlds have been visited.
+// are separate searches. Each look gets a search after its worlds have been visited.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
 	var mu sync.Mutex
@@ -150,7 +155,7 @@ func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *searc
 	return sum(all), err
 }
 
-// sum of the results of searches that have no world in common.
+// sum adds the results of searches that have no world in common.
 func sum(all []Result) Result {
 	total := newResult()
 	for _, r := range all {
@@ -201,7 +206,7 @@ func (m *Model) modes() []mode {
 	return []mode{mirrors}
 }
 
-// classes are the policies that both classes may have, and the modes of the host's.
+// classes are the possible policies of both classes, and the modes of the host's class.
 func (m *Model) classes() []state {
 	var all []state
 	for _, mode := range m.modes() {
@@ -231,11 +236,11 @@ func (s *search) begin(classes state) {
 		s.beginImports(w)
 		return
 	}
-	s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", w.hostPolicy.reclaim(), w.leafPolicy.reclaim()))
+	s.visit(w, -1, fmt.Sprintf("a claim; the host's class has policy %s, the member's %s", w.hostPolicy.reclaim(), w.leafPolicy.reclaim()))
 }
 
-// take runs the controllers in a world, unless they ran in one that looks the same to them, and
-// returns their steps.
+// take runs the controllers in a world, unless they already ran in a world that looks the same to
+// them, and returns their steps.
 func (s *search) take(ctx context.Context, w world) []step {
 	steps := s.model.taken(ctx, w, s.taken)
 	if s.model.second == nil {
@@ -254,7 +259,7 @@ func (m *Model) taken(ctx context.Context, w world, known map[stepKey][]step) []
 	return steps
 }
 
-// marked returns a world that records which volumes a host PV represents.
+// marked returns a world that records the volumes that a host PV represents.
 func (m *Model) marked(w world) world {
 	for n := range w.disks {
 		if w.disks[n] && (len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 || m.second != nil && len(m.second.mirrorsOf(w.hostState, leafNames[n])) > 0) {
@@ -264,7 +269,7 @@ func (m *Model) marked(w world) world {
 	return w
 }
 
-// visit a world, and return its place among all.
+// visit visits a world, and returns its index.
 func (s *search) visit(w world, from int, by string) int {
 	w = s.model.marked(w)
 	if known, ok := s.ids[w]; ok {
@@ -277,7 +282,7 @@ func (s *search) visit(w world, from int, by string) int {
 	return at
 }
 
-// expand a world: all its moves.
+// expand makes all moves from a world.
 func (s *search) expand(at int, steps []step) {
 	m, w := s.model, s.worlds[at]
 	s.steps[at] = steps

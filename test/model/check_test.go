@@ -15,24 +15,24 @@ import (
 )
 
 var (
-	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
-	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
-	cloned      = flag.Uint("cloned", 2, "the same, of the check of claims with a data source")
-	adopted     = flag.Uint("adopted", 2, "the same, of the check of volumes that the member had before")
-	imported    = flag.Uint("imported", 1, "the same, of the check that begins with an admin's PV for such a volume")
-	restores    = flag.Uint("restores", 4, "the same, of the check of restores")
-	spread      = flag.Uint("spread", 2, "the same, of the check of two members")
-	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
+	disruptions = flag.Uint("disruptions", 3, "maximum number of disruptions on the path to a world")
+	fewer       = flag.Uint("fewer", 2, "maximum number of disruptions in the checks of two claims, wake-ups, ends, and users' requests")
+	cloned      = flag.Uint("cloned", 2, "maximum number of disruptions in the check of claims with a data source")
+	adopted     = flag.Uint("adopted", 2, "maximum number of disruptions in the check of existing volumes of the member")
+	imported    = flag.Uint("imported", 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
+	restores    = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
+	spread      = flag.Uint("spread", 2, "maximum number of disruptions in the check of two members")
+	promised    = flag.Uint("promised", 2, "maximum number of disruptions in the check of promises")
 )
 
-// TestMain has the garbage collector run less often: what is visited stays, and little is garbage.
+// TestMain makes the garbage collector run less often, because visited worlds stay in memory and
+// there is little garbage.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(300)
 	os.Exit(m.Run())
 }
 
-// check visits all worlds within some bounds, and reports how much was visited, and what was
-// found.
+// check visits all worlds within some bounds, and reports a summary and the findings.
 func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) error) Result {
 	t.Helper()
 	begun := time.Now()
@@ -56,7 +56,7 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 		}
 	}
 	if r.Ends == 0 {
-		t.Error("something moves in every world")
+		t.Error("every world has a move")
 	}
 	return r
 }
@@ -65,13 +65,13 @@ func TestCheck(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*disruptions), Names: 1}, cycles)
 }
 
-// TestRestores has more disruptions of fewer kinds: the member and the host both forget what became
-// of a volume.
+// TestRestores has more disruptions of fewer kinds: both the member and the host lose the record of
+// a volume.
 func TestRestores(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*restores), Names: 1, Restores: true}, cycles)
 }
 
-// TestTwoNames has a second claim, of another name, which may get the volume of the first.
+// TestTwoNames has a second claim with another name, which may get the volume of the first.
 func TestTwoNames(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true}, cycles)
 }
@@ -79,7 +79,7 @@ func TestTwoNames(t *testing.T) {
 // TestWakeups checks that an event enqueues each step.
 func TestWakeups(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true}, wakeups)
-	t.Logf("%d moves were told to the controllers", r.Events)
+	t.Logf("the controllers received the events of %d moves", r.Events)
 }
 
 // TestConfluence checks that all orders of the same moves lead to the same end.
@@ -99,7 +99,7 @@ func TestPromises(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true}, cycles, wakeups)
 }
 
-// TestMembers has a second member, which a claim may go to as well.
+// TestMembers has a second member, in which a claim may also be placed.
 func TestMembers(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true}, cycles)
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv"} {
@@ -114,18 +114,18 @@ func TestClones(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true}, cycles, wakeups)
 }
 
-// TestAdopting has a volume that the member had before, and admins who create host PVs for it.
+// TestAdopting has an existing volume of the member, and admins who create host PVs for it.
 func TestAdopting(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true}, cycles, wakeups)
 }
 
-// TestImports begins with such a volume, an admin's host PV for it, and a claim for that, which gets
-// no other volume.
+// TestImports begins with an existing volume of the member, an admin's host PV for it, and a claim
+// that gets no other volume.
 func TestImports(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true}, cycles, wakeups)
 }
 
-// TestAsking has users who make claims larger, and who ask for earlier volumes by name.
+// TestAsking has users who expand claims, and who request earlier volumes by name.
 func TestAsking(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true}, cycles, wakeups)
 }

@@ -21,7 +21,7 @@ const copyOf = "model/copy-of"
 // clones reports whether a claim is created from the first one.
 func (m *Model) clones(c int) bool { return c > 0 && m.bounds.Clones }
 
-// newRoot is a claim as a user makes it.
+// newRoot returns a claim as a user creates it.
 func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 	root := newRoot(claimNames[c], uid)
 	if m.clones(c) {
@@ -30,7 +30,7 @@ func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 	return root
 }
 
-// sourceOf is what the host has of the data source of a claim.
+// sourceOf returns the data source of a claim in the host.
 func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.Source {
 	s := &placement.Source{Claim: m.objects.claim(w.roots[0])}
 	s.Of, _ = datasource.Of(root)
@@ -69,7 +69,7 @@ func (ms *moves) source(c int) {
 }
 
 // contentFor returns the root whose data the provisioner copies for a leaf claim: the root of the
-// claim that has the source's name then. Without a data source, the disk is empty.
+// claim that has the source's name at that time. Without a data source, the disk is empty.
 func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data types.UID, ready bool) {
 	if claim.Spec.DataSource == nil {
 		return "", true
@@ -95,7 +95,7 @@ func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *cor
 	case data == "":
 		return []string{"a claim with a data source gets an empty disk"}
 	case record.UID != "" && data != string(record.UID):
-		return []string{"a claim gets a copy of another one's data than its source's"}
+		return []string{"a claim gets a copy of data that is not its source's"}
 	}
 	return nil
 }

@@ -24,16 +24,16 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// errKilled ends a reconcile at the write that follows its first.
+// errKilled ends a reconcile at its second write.
 var errKilled = errors.New("the process was killed")
 
-// side is which cluster a reader or a writer is of.
+// side is the cluster of a reader or writer.
 type side int
 
 const (
 	hostSide side = iota
 	memberSide
-	// secondSide is where the second member writes, if it is modelled.
+	// secondSide is the side of the second member, if it is modelled.
 	secondSide
 )
 
@@ -82,7 +82,7 @@ func (c contents) pvs() []*corev1.PersistentVolume {
 	return found
 }
 
-// objects of a kind, by the type of one.
+// objects returns the objects of a kind, by the type of one.
 func (c contents) objects(like client.Object) []client.Object {
 	var found []client.Object
 	switch like.(type) {
@@ -135,7 +135,7 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
 }
 
-// copy an object. What a cache has is shared, what was read live is its reader's own.
+// copy copies an object. Objects in a cache are shared, but live reads belong to their reader.
 func (r reader) copy(obj, into client.Object) {
 	if r.live {
 		obj = as[client.Object](obj.DeepCopyObject())
@@ -143,11 +143,11 @@ func (r reader) copy(obj, into client.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
 }
 
-// as is a value of a type that it is known to have.
+// as asserts that a value has a type.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {
-		panic(fmt.Sprintf("%T is no %T", value, typed))
+		panic(fmt.Sprintf("%T is not a %T", value, typed))
 	}
 	return typed
 }
@@ -168,7 +168,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	case *v1alpha1.ClusterRegistrationList:
 		like = &v1alpha1.ClusterRegistration{}
 	default:
-		return nil // the model has no events and nodes
+		return nil // the model has no events or nodes
 	}
 	var found []runtime.Object
 	for _, obj := range r.objects(like) {
@@ -183,7 +183,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, found)
 }
 
-// matches reports whether an object has the value that a list requests from an index.
+// matches reports whether an object has the index value that a list selects.
 func (m *Model) matches(s side, obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -210,7 +210,7 @@ type indexed struct {
 	kind, field string
 }
 
-// indexer notes the indexes of one side's caches.
+// indexer records the indexes of one side's caches.
 type indexer struct {
 	model *Model
 	side  side
@@ -222,7 +222,7 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 }
 
 // writer is the part of an API server that Xylem writes to. It executes the first write that
-// changes the world, and rejects all others.
+// changes the world, and rejects all later ones.
 type writer struct {
 	client.Client
 	reader
@@ -292,7 +292,7 @@ func (w writer) slot(obj client.Object) *id {
 	return nil
 }
 
-// there returns the cluster's object in a slot, for a change, or nil.
+// there returns the cluster's object in a slot, so that it can be changed, or nil.
 func (w writer) there(slot *id, like client.Object) encoded {
 	if _, claim := like.(*corev1.PersistentVolumeClaim); claim {
 		if there := w.model.objects.claim(*slot); there != nil {
@@ -318,7 +318,7 @@ func (w writer) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	}
 	slot := w.slot(obj)
 	if slot == nil {
-		return fmt.Errorf("the model has no room for %T %s", obj, obj.GetName())
+		return fmt.Errorf("the model has no slot for %T %s", obj, obj.GetName())
 	}
 	if *slot != 0 {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())

@@ -15,12 +15,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ends are the final worlds that are reached from a world without another disruption, by their
+// ends are the final worlds that can be reached from a world without another disruption, by their
 // appearance to a user. A final world has no moves.
 type ends map[string]int
 
-// confluence checks that the final state depends on what happened, and not on the order: from
-// each world, all orders of the moves of Kubernetes and Xylem end alike. races are the allowed
+// confluence checks that the final state does not depend on the order of moves: from each world,
+// all orders of the moves of Kubernetes and Xylem have the same end. races are the allowed
 // differences.
 func confluence(_ context.Context, s *search) error {
 	t := s.components()
@@ -78,7 +78,7 @@ func (s *search) diverges(at int, of func(int) ends) {
 		s.result.Races[why]++
 		return
 	}
-	s.find(at, "the end depends on what comes first: "+strings.Join(sides, " | "), strings.Join(words, "\n    "))
+	s.find(at, "the end depends on the order:  "+strings.Join(sides, " | "), strings.Join(words, "\n    "))
 }
 
 // move returns the name of a move between two worlds.
@@ -127,7 +127,7 @@ func (s *search) histories(of func(int) ends) {
 // classes.
 func (s *search) history(at int, u upset) string {
 	w := s.worlds[at]
-	return fmt.Sprintf("%s; the classes say %s and %s", u.name, w.hostPolicy.reclaim(), w.leafPolicy.reclaim())
+	return fmt.Sprintf("%s; the classes have policies %s and %s", u.name, w.hostPolicy.reclaim(), w.leafPolicy.reclaim())
 }
 
 // settled returns the appearance of a world to a user, without generated names, UIDs, and traces of
@@ -170,7 +170,7 @@ func (m *Model) boundTo(w world, root *corev1.PersistentVolumeClaim) string {
 	}
 	host := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], name)])
 	if host == nil {
-		return "a host PV that is gone"
+		return "a deleted host PV"
 	}
 	return "host PV " + m.settledVolume(w, host)
 }
@@ -187,7 +187,7 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 		leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 		switch {
 		case leaf == nil:
-			words = append(words, "leaf PV gone")
+			words = append(words, "leaf PV deleted")
 		case leaf.UID != uid:
 			words = append(words, "another leaf PV")
 		}
@@ -212,5 +212,5 @@ func (m *Model) claimant(w world, pv *corev1.PersistentVolume) string {
 	if ref.UID == types.UID("") {
 		return "anybody"
 	}
-	return "a claim that is gone"
+	return "a deleted claim"
 }

@@ -95,9 +95,9 @@ type step struct {
 	to         state // after that
 	violations []string
 	told       []string
-	// again: the controller requeues the request, or has not finished.
+	// again reports whether the controller requeues the request, or has not finished.
 	again bool
-	// second: to is as the second member sees it.
+	// second reports whether to is the world as the second member sees it.
 	second bool
 }
 
@@ -132,7 +132,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	for n, i := range seen.hostState.pvs {
 		if i != 0 {
 			at(rootpv.Name, hostNames[n])
-			if m.self.ClusterID == here.ClusterID { // it runs once
+			if m.self.ClusterID == here.ClusterID { // it runs only once
 				at(hostvolume.Name, hostNames[n])
 			}
 		}
@@ -145,7 +145,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile of a process that has just started.
+// step runs one reconcile in a process that has just started.
 func (m *Model) step(ctx context.Context, w world, q request) step {
 	r := &run{world: w, clock: &stopped{after.Time}}
 	seen := w.seen()
@@ -232,7 +232,7 @@ func addTo(link *member.Link, name string, cached, live func(side) reader, other
 	case leafpv.Name:
 		return leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
 	}
-	return fmt.Errorf("%s is no controller of a link", name)
+	return fmt.Errorf("%s is not a controller of a link", name)
 }
 
 func restoresOf(s state) fencing.Restores {

@@ -14,17 +14,17 @@ func cycles(_ context.Context, s *search) error {
 		for _, e := range edges {
 			if e.ours && t.of[at] == t.of[e.to] && !seen[t.of[at]] && !s.left(t, t.of[at]) {
 				seen[t.of[at]] = true
-				s.find(at, "I5: Xylem writes for ever", s.by[e.to])
+				s.find(at, "I5: Xylem writes forever", s.by[e.to])
 			}
 		}
 	}
 	return nil
 }
 
-// left reports whether Xylem may leave a cycle of worlds by a step that is possible repeatedly.
-// That is acceptable only for promises, when an admin takes a promise from the member on whose
-// node its Pod is. Then host_volume removes placed-in, and root_pvc places the claim again and
-// labels the promise, in either order.
+// left reports whether a step of Xylem that is possible repeatedly leaves a cycle of worlds. That
+// is acceptable only for promises, when an admin takes a promise from the member on whose node its
+// Pod is. Then host_volume removes placed-in, and root_pvc places the claim again and labels the
+// promise, in either order.
 func (s *search) left(t *tarjan, component int) bool {
 	if !s.model.bounds.Promises {
 		return false

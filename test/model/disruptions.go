@@ -12,7 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// disruptions are what users, admins and disasters do. Each takes one of the budget.
+// disruptions are actions of users and admins, and disasters. Each uses up one of the allowed
+// disruptions.
 func (m *Model) disruptions(w world) []move {
 	if w.budget == 0 {
 		return nil
@@ -43,7 +44,7 @@ func (m *Model) disruptions(w world) []move {
 			if k == hostPods && w.mode == mirrors {
 				continue
 			}
-			ms.add("a cache stops"+k.String(), func(to *world) { to.lag(k) })
+			ms.add("a cache becomes stale"+k.String(), func(to *world) { to.lag(k) })
 		}
 	}
 	return ms.made
@@ -53,7 +54,7 @@ func (ms *moves) users(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
 	if root == nil {
-		ms.add("a user makes the claim", func(to *world) {
+		ms.add("a user creates the claim", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
 				to.roots[c] = m.objects.keep(m.newRoot(c, uid))
 			}
@@ -64,7 +65,7 @@ func (ms *moves) users(c int) {
 		return
 	}
 	if size := root.Spec.Resources.Requests[corev1.ResourceStorage]; m.bounds.Asks && size.Cmp(larger) < 0 && root.Status.Phase == corev1.ClaimBound {
-		ms.add("a user makes the claim larger", func(to *world) {
+		ms.add("a user expands the claim", func(to *world) {
 			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.Spec.Resources.Requests = sized(larger) })
 		})
 	}
@@ -82,7 +83,7 @@ func (ms *moves) users(c int) {
 	}
 }
 
-// askFor the volume of an earlier claim, by its name.
+// askFor requests the volume of an earlier claim by its name.
 func (ms *moves) askFor(c int) {
 	m := ms.model
 	for _, i := range ms.from.memberState.pvs {
@@ -90,7 +91,7 @@ func (ms *moves) askFor(c int) {
 		if pv == nil {
 			continue
 		}
-		ms.add("a user makes the claim, for a volume by its name", func(to *world) {
+		ms.add("a user creates the claim, with the name of a volume", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
 				root := newRoot(claimNames[c], uid)
 				root.Spec.VolumeName = pv.Name
@@ -100,12 +101,12 @@ func (ms *moves) askFor(c int) {
 	}
 }
 
-// pods that a user makes and deletes.
+// pods are the disruptions of a user who creates and deletes Pods.
 func (ms *moves) pods() {
 	m := ms.model
 	switch pod := m.objects.pod(ms.from.pod); {
 	case pod == nil:
-		ms.add("a user makes a Pod", func(to *world) {
+		ms.add("a user creates a Pod", func(to *world) {
 			if uid := m.unused(*to, podUIDs...); uid != "" {
 				to.pod = m.objects.keep(newPod(uid))
 			}
@@ -206,7 +207,7 @@ func (ms *moves) restores() {
 	}
 }
 
-// restored makes what the member has older than the restore, and has all caches filled again.
+// restored makes the member's objects older than the restore, and fills all caches again.
 func (ms *moves) restored(to *world) {
 	m := ms.model
 	for c, i := range to.claims {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// handMade is the name of a leaf PV that the member had before Xylem.
+	// handMade is the name of a leaf PV that existed in the member before Xylem.
 	handMade = "disk"
 	// theirs is the UID of a foreign claim in the member.
 	theirs = types.UID("theirs")
 )
 
-// places of what imports are about, in a world: the leaf PV, the host PV of its name, and a
+// Indexes of the objects of imports in a world: the leaf PV, the host PV with its name, and a
 // second host PV for it.
 const (
 	handMadeLeaf = leaves - 1
@@ -29,7 +29,8 @@ const (
 	secondImport = 2*leaves - 1
 )
 
-// begin with a volume that the member had before, in each way that a claim may ask for it.
+// The worlds begin with an existing volume of the member, and a claim that requests it in each
+// possible way.
 func (s *search) beginImports(w world) {
 	m := s.model
 	w.before, w.disks[handMadeLeaf] = true, true
@@ -48,7 +49,7 @@ func (s *search) beginImports(w world) {
 				}
 				host.UID = hostUIDs[firstImport][0]
 				to.hostState.pvs[firstImport], to.roots[0] = m.objects.keep(host), m.objects.keep(root)
-				s.visit(to, -1, fmt.Sprintf("a volume that the member had before, with policy %s (consent: %v), a host PV for it with policy %s, and a claim for that %s",
+				s.visit(to, -1, fmt.Sprintf("an existing volume of the member with policy %s (consent: %v), a host PV for it with policy %s, and a claim that requests it %s",
 					w.leafPolicy.reclaim(), consent, policy, asks))
 			}
 		}
@@ -67,7 +68,7 @@ func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *cor
 	return pv
 }
 
-// newImport is what an admin of the host creates for it.
+// newImport returns the PV that an admin of the host creates for it.
 func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	leaf := newHandMade(policy, false)
 	mirrored := hostpv.Mirror(leaf, newRoot(claimNames[0], ""), policy, here)
@@ -83,7 +84,7 @@ func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1
 	}
 }
 
-// ownClaim is a claim of the member's own.
+// ownClaim returns the member's own claim.
 func ownClaim() *corev1.PersistentVolumeClaim {
 	claim := newRoot("theirs", theirs)
 	claim.Namespace, claim.Spec.VolumeName, claim.Status.Phase = "theirs", handMade, corev1.ClaimBound
@@ -95,7 +96,7 @@ func takenInMember(leaf *corev1.PersistentVolume) bool {
 	return leaf != nil && leaf.Spec.ClaimRef != nil && leaf.Spec.ClaimRef.UID == theirs && leaf.Status.Phase == corev1.VolumeBound
 }
 
-// imports are what admins and users do with the volume that the member had before.
+// imports are the actions of admins and users that involve the existing volume.
 func (ms *moves) imports() {
 	m := ms.model
 	for _, n := range []int{firstImport, secondImport} {
@@ -120,7 +121,7 @@ func (ms *moves) imports() {
 		})
 	}
 	if _, consents := leaf.Labels[v1alpha1.LabelHost]; consents {
-		edit("the member's admin takes the consent back", func(pv *corev1.PersistentVolume) { delete(pv.Labels, v1alpha1.LabelHost) })
+		edit("the member's admin withdraws the consent", func(pv *corev1.PersistentVolume) { delete(pv.Labels, v1alpha1.LabelHost) })
 	} else {
 		edit("the member's admin consents", func(pv *corev1.PersistentVolume) {
 			metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, here.HostID)
@@ -128,17 +129,17 @@ func (ms *moves) imports() {
 	}
 	switch ref := leaf.Spec.ClaimRef; {
 	case ref == nil && leaf.Status.Phase == corev1.VolumeAvailable && leaf.DeletionTimestamp == nil:
-		edit("a claim of the member's own takes the volume", func(pv *corev1.PersistentVolume) {
+		edit("the member's own claim takes the volume", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef, pv.Status.Phase = reference(ownClaim()), corev1.VolumeBound
 		})
 	case takenInMember(leaf):
-		edit("that claim goes", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
+		edit("that claim is deleted", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
 	}
 }
 
-// handMadeWritten returns what is wrong with a write to the member's existing leaf PV. The member's
-// admin must have consented, now or before a leaf claim got the volume, and no foreign claim may
-// use it (I4, I8).
+// handMadeWritten returns why a write to the member's existing leaf PV is wrong, or "". The
+// member's admin must have consented, now or before a leaf claim got the volume, and no foreign
+// claim may use it (I4, I8).
 func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if !w.before || was.Name != handMade {
 		return nil
@@ -146,16 +147,16 @@ func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []str
 	_, stamped := mirror.OriginIn(here.HostID, was)
 	switch {
 	case was.Labels[v1alpha1.LabelHost] != here.HostID && !hostpv.HeldBy(was, m.objects.claim(w.claims[0])):
-		return []string{"I8: a volume is written to without the consent of the member's admin"}
+		return []string{"I8: Xylem writes to a volume without the consent of the member's admin"}
 	case takenInMember(was):
-		return []string{"I4: a volume is written to that a claim of the member's own has"}
+		return []string{"I4: Xylem writes to a volume of the member's own claim"}
 	case !stamped && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return []string{"I2: a volume that the member had before is taken, and not retained"}
+		return []string{"I2: Xylem takes an existing volume of the member without setting it to Retain"}
 	}
 	return nil
 }
 
-// importWritten returns what is wrong with a write to a host PV that an admin created.
+// importWritten returns why a write to a host PV that an admin created is wrong, or "".
 func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if _, asks := hostpv.ImportOfIn(was, here.ClusterID); !asks || !hostpv.Imported(is) {
 		return nil
@@ -164,15 +165,15 @@ func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []strin
 	leaf := m.leafNamed(w, name)
 	switch {
 	case !ours || leaf == nil || leaf.UID != uid:
-		return []string{"I8: a host PV is recorded for a volume that is not there"}
+		return []string{"I8: a host PV is recorded for a volume that does not exist"}
 	case leaf.Labels[v1alpha1.LabelHost] != here.HostID:
 		return []string{"I8: a host PV is recorded without the consent of the member's admin"}
 	case takenInMember(leaf):
-		return []string{"I4: a host PV is recorded for a volume that a claim of the member's own has"}
+		return []string{"I4: a host PV is recorded for a volume of the member's own claim"}
 	case len(m.mirrorsOf(w.hostState, name)) > 1:
 		return []string{"I3: a second host PV is recorded for a volume"}
 	case hostpv.MemberPolicy(leaf) == corev1.PersistentVolumeReclaimRetain && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return []string{"I2: a host PV is recorded with policy Delete for a volume that its member retains"}
+		return []string{"I2: a host PV with policy Delete is recorded for a volume that its member retains"}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// leafNamed is the leaf PV of a name; nil if there is none, or no name.
+// leafNamed returns the leaf PV with a name, or nil.
 func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
 	n := slices.Index(leafNames[:], name)
 	if n < 0 {
@@ -24,7 +24,7 @@ func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
 	return m.objects.pv(w.memberState.pvs[n])
 }
 
-// mirrorsOf are the host PVs that represent a leaf PV of a name, of whatever UID.
+// mirrorsOf returns the host PVs that represent a leaf PV with a name, regardless of its UID.
 func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	var found []*corev1.PersistentVolume
 	for _, i := range s.pvs {
@@ -35,7 +35,7 @@ func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	return found
 }
 
-// rootOf is the claim of the host that has a UID; nil if there is none.
+// rootOf returns the host's claim with a UID, or nil.
 func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	for _, i := range w.roots {
 		if root := m.objects.claim(i); root != nil && root.UID == uid {
@@ -45,7 +45,7 @@ func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// rootReferredBy is the claim of the host that a host PV is for; nil if it is gone.
+// rootReferredBy returns the claim to which a host PV refers, or nil if it was deleted.
 func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	if pv.Spec.ClaimRef == nil {
 		return nil
@@ -53,7 +53,7 @@ func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.Per
 	return m.rootOf(w, pv.Spec.ClaimRef.UID)
 }
 
-// violations of the invariants by a write, in the world before it.
+// violations returns the invariants that a write violates, given the world before it.
 func (m *Model) violations(w world, s side, before, after encoded) []string {
 	switch after := after.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -72,7 +72,8 @@ func (m *Model) violations(w world, s side, before, after encoded) []string {
 	return nil
 }
 
-// rootWritten says that a claim is placed in one member while only another has its leaf claim.
+// rootWritten checks that a claim is not placed in one member while only another has its leaf
+// claim.
 func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
 	if was == nil || was.Annotations[v1alpha1.AnnotationPlacedIn] != "" || is.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
 		return nil
@@ -107,7 +108,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 	}
 	origin, _ := mirror.OriginIn(here.HostID, was)
 	if m.rootOf(w, origin.UID) != nil && !m.releasing(w) && was.Spec.VolumeName != "" {
-		found = append(found, "I2: the leaf claim of a living claim is deleted, which has a volume")
+		found = append(found, "I2: the leaf claim of an existing claim is deleted although it has a volume")
 	}
 	return found
 }
@@ -126,17 +127,19 @@ func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 	return m.destroyed(w, slices.Index(leafNames[:], is.Name), nil)
 }
 
-// releasing reports whether a promise is marked whose disk goes with its last Pod.
+// releasing reports whether a promise whose disk is released with its last Pod is marked as being
+// released.
 func (m *Model) releasing(w world) bool {
 	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
 }
 
-// releasedInUse says why the disk of a promise is not to go with its last Pod: I2 (c). Once its
-// leaf PV is at Delete, a new Pod waits for a new disk, and its leaf claim goes.
+// releasedInUse returns why the disk of a promise must not be released with its last Pod: I2 (c).
+// Once its leaf PV has policy Delete, a new Pod waits for a new disk, and its leaf claim is
+// deleted.
 func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1.PersistentVolumeClaim) []string {
 	switch {
 	case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
-		return []string{"I2: destroyed although the promise retains"}
+		return []string{"I2: destroyed although the promise has policy Retain"}
 	case host.Annotations[v1alpha1.AnnotationConsumer] == "":
 		return []string{"I2: released although no consumer was recorded"}
 	case by == nil && m.podUses(w):
@@ -145,16 +148,16 @@ func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1
 	return nil
 }
 
-// podUses reports whether there is a Pod that has not finished.
+// podUses reports whether a Pod exists that has not ended.
 func (m *Model) podUses(w world) bool {
 	pod := m.objects.pod(w.pod)
 	return pod != nil && !podstatus.Finished(pod)
 }
 
-// destroyed says why the data of a volume may not be destroyed.
+// destroyed returns why the data of a volume must not be destroyed.
 func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []string {
 	if w.suspended != neither {
-		return []string{"I2: destroyed while a restore waits to be confirmed"}
+		return []string{"I2: destroyed while a restore is not confirmed"}
 	}
 	leaf := m.objects.pv(w.memberState.pvs[n])
 	hosts := m.mirrorsOf(w.hostState, leafNames[n])
@@ -171,24 +174,24 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	var found []string
 	for _, host := range hosts {
 		if _, asks := hostpv.ImportOfIn(host, here.ClusterID); asks && len(hosts) > 1 {
-			continue // another one represents the volume, and this one was refused it
+			continue // another host PV represents the volume, and this one was rejected
 		}
 		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
 		case hostpv.Releasing(host) && !hostpv.Ended(host):
 			found = append(found, m.releasedInUse(w, host, by)...)
 		case hostpv.Abandoned(host):
-			found = append(found, "I2: destroyed although its host PV is abandoned")
+			found = append(found, "I2: destroyed although its host PV was abandoned")
 		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
-			found = append(found, "I2: destroyed although the host PV retains")
+			found = append(found, "I2: destroyed although the host PV has policy Retain")
 		case !hostpv.Ended(host):
-			found = append(found, "I2: destroyed although the host PV is not released")
+			found = append(found, "I2: destroyed although the host PV is not Released")
 		case m.rootOf(w, ref.UID) != nil:
-			found = append(found, "I2: destroyed although the claim lives")
+			found = append(found, "I2: destroyed although the claim exists")
 		case by == nil && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] != string(corev1.PersistentVolumeReclaimDelete):
-			found = append(found, "I2: destroyed although the member retained it")
+			found = append(found, "I2: destroyed although the member had policy Retain")
 		case uid != leaf.UID:
-			found = append(found, "I2: another leaf PV is destroyed than the one that was mirrored")
+			found = append(found, "I2: a leaf PV is destroyed that is not the mirrored one")
 		}
 	}
 	return found
@@ -212,7 +215,7 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 	_, name, uid, _ := hostpv.LeafOf(was)
 	leaf := m.leafNamed(w, name)
 	if goes && leaf != nil && leaf.UID == uid {
-		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
+		found = append(found, "I1: the host PV is deleted before its leaf PV")
 	}
 	if root := m.rootReferredBy(w, was); root != nil && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
 		found = append(found, "I2: the host PV of a bound claim is released")
@@ -239,8 +242,8 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	return nil
 }
 
-// misled says what is wrong with what a step reports: nobody is to be told that a volume is
-// surplus, and may be deleted, which its claim may yet have (F5).
+// misled returns why the report of a step is wrong: a volume that its claim may still get must not
+// be reported as surplus, because an admin would delete it (F5).
 func (m *Model) misled(w world, s step) []string {
 	if !slices.Contains(s.told, v1alpha1.ReasonSurplusVolume) || w.lagging != none {
 		return nil
@@ -254,15 +257,15 @@ func (m *Model) misled(w world, s step) []string {
 	}
 	root := m.rootOf(w, types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID]))
 	if root != nil && root.Spec.VolumeName == "" && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
-		return []string{"I6: a volume is reported as surplus that its claim may yet have"}
+		return []string{"I6: a volume is reported as surplus although its claim may still get it"}
 	}
 	return nil
 }
 
-// shared reports whether two controllers may write to a target, as the resourceVersion decides.
+// shared reports whether two controllers may write to a target, so that the resourceVersion decides.
 //
-// A promise is one without a disk. Of that, the member's labels are root_pvc's, the record of the
-// disk is leaf_pv's, and its end root_pv's: a disk that is finished when no Pod wants it any more is
+// This applies to a promise without a disk: root_pvc writes the member's labels, leaf_pv the record
+// of the disk, and root_pv its end. A disk that is provisioned when no Pod needs it any longer is
 // recorded, or stays as an orphan.
 func (m *Model) shared(w world, t target) bool {
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
@@ -271,7 +274,7 @@ func (m *Model) shared(w world, t target) bool {
 	})
 }
 
-// unsettled says what is neither at rest nor anybody's loss, in a world without moves.
+// unsettled returns what is wrong in a world without moves.
 func (m *Model) unsettled(w world) []string {
 	var found []string
 	for _, i := range w.hostState.pvs {
@@ -286,14 +289,14 @@ func (m *Model) unsettled(w world) []string {
 		case there && leaf == nil && w.second.pvs[n] == 0 && !w.theirs:
 			found = append(found, "I1: a disk without a PV")
 		case leaf != nil && leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && m.inUse(w, leaf):
-			found = append(found, "the leaf PV of a host PV that is in use is at Delete")
+			found = append(found, "the leaf PV of a host PV in use has policy Delete")
 		}
 	}
 	for c := range claimNames {
 		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
 		if claim != nil {
 			if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
-				found = append(found, "a leaf claim stays whose claim is gone")
+				found = append(found, "a leaf claim stays although its claim was deleted")
 			}
 		}
 		if root != nil {
@@ -329,9 +332,9 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 	case gone && pv.DeletionTimestamp != nil && held:
 		return []string{fmt.Sprintf("a host PV is Terminating (%s, %s)", pv.Status.Phase, policy)}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && same && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(policy):
-		return []string{"the disk stays of a host PV that was released with policy Delete"}
+		return []string{"the disk of a host PV that was released with policy Delete stays"}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && !same:
-		return []string{"a host PV stays that was released with policy Delete, and whose leaf PV is gone or another"}
+		return []string{"a host PV that was released with policy Delete stays although its leaf PV was deleted or replaced"}
 	case gone && policy == corev1.PersistentVolumeReclaimRecycle:
 		return []string{"a host PV stays with policy Recycle"}
 	case pv.Spec.ClaimRef == nil && pv.DeletionTimestamp != nil && held:
@@ -352,7 +355,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 			return nil // promise reports it
 		}
 		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
-			return nil // no Pod wants it
+			return nil // no Pod needs it
 		}
 		if m.clones(c) && m.sourceOf(w, root).Locate(root).Refusal != nil {
 			return nil // host_claim reports it
@@ -371,21 +374,21 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
 			return []string{"a Pod waits for the disk of its promise"}
 		case claim != nil:
-			return []string{"a leaf claim stays of a promise that no Pod wants"}
+			return []string{"a leaf claim of a promise stays although no Pod needs it"}
 		}
 		return nil
 	}
 	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
-		return []string{"the disk of a promise stays that no Pod uses"}
+		return []string{"the disk of a promise stays although no Pod uses it"}
 	}
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
-		return nil // it asks for a volume that is gone, or was never mirrored: the host's PV controller reports that
+		return nil // it requests a volume that was deleted or never mirrored: the host's PV controller reports that
 	}
 	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {
-		return nil // it asks for a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
+		return nil // it requests a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
 	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
-		return []string{"a bound claim and its host PV do not agree"}
+		return []string{"a bound claim and its host PV do not match"}
 	}
 	_, name, uid, _ := hostpv.LeafOf(host)
 	leaf := m.leafNamed(w, name)
@@ -394,23 +397,23 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	}
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
 		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
-		return []string{"a bound claim has no whole volume in the member"}
+		return []string{"a bound claim has no complete volume in the member"}
 	}
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
 	if has.Cmp(wants) < 0 && leaf.DeletionTimestamp == nil && host.DeletionTimestamp == nil {
-		return []string{"a claim has grown, and its volume has not"}
+		return []string{"a claim was expanded, but its volume was not"}
 	}
 	return nil
 }
 
-// unsettledElsewhere says the same of a claim that has a volume in the other member, and perhaps a
-// leaf claim here.
+// unsettledElsewhere does the same for a claim that has a volume in the other member, and may have
+// a leaf claim here.
 func (m *Model) unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
 	switch {
 	case leaf:
-		return []string{"a leaf claim stays whose claim has a volume elsewhere"}
+		return []string{"a leaf claim stays although its claim has a volume elsewhere"}
 	case root.Annotations[v1alpha1.AnnotationPlacedIn] == m.self.ClusterID:
-		return []string{"a claim is placed here that has a volume elsewhere"}
+		return []string{"a claim is placed here although it has a volume elsewhere"}
 	}
 	return nil
 }

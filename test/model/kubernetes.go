@@ -33,8 +33,8 @@ func (ms *moves) add(name string, change func(*world)) {
 	}
 }
 
-// kubernetes are the moves of the controllers of both clusters, of the provisioner, the
-// scheduler, and the other member. All of them happen in the end.
+// kubernetes are the moves of the controllers of both clusters, the provisioner, the scheduler, and
+// the other member. Each of them happens eventually.
 func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
 	for c := range claimNames {
@@ -79,7 +79,7 @@ func (ms *moves) inMember() {
 	ms.finish(memberSide)
 }
 
-// claimsAt and pvsAt are where a side's objects are in a world.
+// claimsAt and pvsAt return the location of a side's objects in a world.
 func claimsAt(w *world, s side) []id {
 	if s == hostSide {
 		return w.roots[:]
@@ -96,8 +96,8 @@ func pvsAt(w *world, s side) []id {
 
 func (s side) String() string { return [...]string{"host", "member", "second member"}[s] }
 
-// bindClaim is what the PV controller does with the claim (kubernetes/pkg/controller/volume/
-// persistentvolume: syncClaim): its next write.
+// bindClaim is the PV controller's next write for the claim
+// (kubernetes/pkg/controller/volume/persistentvolume: syncClaim).
 func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
 	claim := m.objects.claim(claimsAt(&w, s)[c])
@@ -126,7 +126,7 @@ func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV contro
 	}
 }
 
-// bind a claim and a PV: first the PV, then the claim.
+// bind binds a claim and a PV: first the PV, then the claim.
 func (ms *moves) bind(s side, c, n int) {
 	m := ms.model
 	ms.add(s.String()+": the PV controller binds the PV", func(to *world) {
@@ -165,7 +165,7 @@ func (ms *moves) lose(s side, c int) {
 	})
 }
 
-// syncVolume is what the PV controller does with a PV (syncVolume).
+// syncVolume is the PV controller's next write for a PV (syncVolume).
 func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
 	pv := m.objects.pv(pvsAt(&w, s)[n])
@@ -178,7 +178,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 	phase := func(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase }
 	}
-	var claim *corev1.PersistentVolumeClaim // that the PV names
+	var claim *corev1.PersistentVolumeClaim // to which the PV refers
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		if c := slices.Index(claimNames[:], ref.Name); c >= 0 {
 			claim = m.objects.claim(claimsAt(&w, s)[c])
@@ -187,7 +187,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 	ended := pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil || ref.UID == "":
-		to("makes the PV Available", phase(corev1.VolumeAvailable))
+		to("sets the PV to Available", phase(corev1.VolumeAvailable))
 	case s == memberSide && ref.UID == theirs:
 	case claim == nil || claim.UID != ref.UID:
 		if !ended {
@@ -200,10 +200,10 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 		to("finds the PV bound", phase(corev1.VolumeBound))
 	case pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && metav1.HasAnnotation(pv.ObjectMeta, volumehelpers.AnnDynamicallyProvisioned):
 		if !ended {
-			to("releases the PV of a claim that has another", phase(corev1.VolumeReleased))
+			to("releases the PV of a claim that has another PV", phase(corev1.VolumeReleased))
 		}
 	default:
-		to("unbinds the PV of a claim that has another", func(pv *corev1.PersistentVolume) {
+		to("unbinds the PV of a claim that has another PV", func(pv *corev1.PersistentVolume) {
 			if metav1.HasAnnotation(pv.ObjectMeta, volumehelpers.AnnBoundByController) {
 				pv.Spec.ClaimRef = nil
 				delete(pv.Annotations, volumehelpers.AnnBoundByController)
@@ -216,7 +216,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 	}
 }
 
-// reclaim is what the provisioner does with a PV that is Released.
+// reclaim is the provisioner's move for a Released PV.
 func (ms *moves) reclaim(n int) {
 	pv := ms.model.objects.pv(ms.from.memberState.pvs[n])
 	if pv != nil && pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
@@ -224,7 +224,8 @@ func (ms *moves) reclaim(n int) {
 	}
 }
 
-// resize is what the member's resizer does with a leaf claim that requests more: first the PV.
+// resize is the next write of the member's resizer for a leaf claim that requests more capacity:
+// first the PV.
 func (ms *moves) resize(c int) {
 	m := ms.model
 	claim := m.objects.claim(ms.from.claims[c])
@@ -236,7 +237,7 @@ func (ms *moves) resize(c int) {
 		if pv == nil || !hostpv.HeldBy(pv, claim) {
 			continue
 		}
-		ms.add("member: the resizer makes the volume larger", func(to *world) {
+		ms.add("member: the resizer expands the volume", func(to *world) {
 			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = claim.Spec.Resources.Requests })
 		})
 	}
@@ -270,7 +271,7 @@ func (ms *moves) runPod() {
 	switch {
 	case pod == nil:
 	case pod.DeletionTimestamp != nil:
-		ms.add("host: the Pod goes", func(to *world) { to.pod = 0 })
+		ms.add("host: the Pod is deleted", func(to *world) { to.pod = 0 })
 	case pod.Spec.NodeName == "" && root != nil && root.DeletionTimestamp == nil && root.Status.Phase == corev1.ClaimBound:
 		ms.add("host: the scheduler binds the Pod to the member's node", func(to *world) {
 			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Spec.NodeName = m.self.NodeName })
@@ -278,12 +279,12 @@ func (ms *moves) runPod() {
 	}
 }
 
-// finish takes Kubernetes' own finalizers off what is deleted.
+// finish removes Kubernetes' own finalizers from deleted objects.
 func (ms *moves) finish(s side) {
 	m := ms.model
 	for c, i := range claimsAt(&ms.from, s) {
 		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil {
-			ms.add(s.String()+": the claim goes", func(to *world) { claimsAt(to, s)[c] = 0 })
+			ms.add(s.String()+": the claim is deleted", func(to *world) { claimsAt(to, s)[c] = 0 })
 		}
 	}
 	for n, i := range pvsAt(&ms.from, s) {
@@ -291,7 +292,7 @@ func (ms *moves) finish(s side) {
 		if pv == nil || pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound || !controllerutil.ContainsFinalizer(pv, pvProtection) {
 			continue
 		}
-		ms.add(s.String()+": nothing protects the PV any more", func(to *world) {
+		ms.add(s.String()+": the PV is no longer protected", func(to *world) {
 			without := pv.DeepCopy()
 			controllerutil.RemoveFinalizer(without, pvProtection)
 			pvsAt(to, s)[n] = m.left(without)
@@ -315,7 +316,7 @@ func (ms *moves) provision(c int) {
 	if !ready {
 		return
 	}
-	ms.add("member: the provisioner makes a volume", func(to *world) {
+	ms.add("member: the provisioner creates a volume", func(to *world) {
 		uid := m.unused(*to, volumeUIDs("l", leafNames[n])...)
 		if uid == "" {
 			return
@@ -333,12 +334,12 @@ func (ms *moves) provision(c int) {
 	})
 }
 
-// schedule has the scheduler choose the member's node for a claim without a volume, or a
-// volume that is free for it.
+// schedule makes the scheduler select the member's node for a claim without a volume, or a free
+// volume for the claim.
 func (ms *moves) schedule(c int) {
 	m := ms.model
 	if ms.from.mode != mirrors {
-		return // a claim is bound to its promise before the scheduler looks at it
+		return // a claim is bound to its promise before the scheduler considers it
 	}
 	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[volumehelpers.AnnSelectedNode] != "" || ms.mirroredFor(root) {
@@ -418,7 +419,7 @@ func (m *Model) fulfillThere(to *world, n int) {
 	}
 }
 
-// isThere reports whether a PV of the host is the other member's.
+// isThere reports whether a PV of the host represents a volume of the other member.
 func (m *Model) isThere(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == m.other.ClusterID
 }
@@ -426,7 +427,7 @@ func (m *Model) isThere(pv *corev1.PersistentVolume) bool {
 // endThere is the other member's step for a promise without a claim.
 func (ms *moves) endThere(n int) {
 	if ms.model.second != nil {
-		return // it has controllers of its own
+		return // it has its own controllers
 	}
 	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); ms.model.isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		ms.add("the other member destroys the disk of the promise", func(to *world) { to.hostState.pvs[n] = 0 })

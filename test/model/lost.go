@@ -26,7 +26,7 @@ type reasons uint64
 type lost struct {
 	*search
 	wakes *wakes
-	// from has, for each idle request, the preceding world with the same request, or its own world
+	// from has, for each idle request, the previous world with the same request, or its own world
 	// if it was reconciled there.
 	from  map[idle]int
 	work  []idle
@@ -34,7 +34,7 @@ type lost struct {
 	told  map[[2]state]map[request]bool
 }
 
-// wakeups checks that no step or report is lost for lack of an event.
+// wakeups checks that no step or report is lost because an event is missing.
 func wakeups(ctx context.Context, s *search) error {
 	wakes, err := s.model.newWakes(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *lost) passOn(at, to int, by edge) {
 		if done, there := l.at(at, next.request); there {
 			own := by.ours && by.by == next.request
 			if done.again || done.wrote != (written{}) && !own {
-				continue // enqueued, or not to be judged yet
+				continue // enqueued, or not judged yet
 			}
 			said = l.reported(done)
 		}
@@ -136,7 +136,7 @@ func (l *lost) pass(at, to int, next step, said reasons) {
 func (l *lost) events(at, to int) map[request]bool {
 	before, after := l.worlds[at], l.worlds[to]
 	if before.suspended != after.suspended {
-		return everything // a link, or the process, that starts again
+		return everything // a link or the process restarts
 	}
 	key := [2]state{before.seen(), after.seen()}
 	if key[0] == key[1] {
@@ -172,7 +172,7 @@ func (l *lost) judge(at int, left []idle) {
 	}
 	for _, step := range l.steps[at] {
 		if step.wrote != (written{}) && !slices.ContainsFunc(left, func(i idle) bool { return i.request == step.request }) {
-			return // the world moves on
+			return // the world has moves
 		}
 	}
 	for _, i := range left {
@@ -214,7 +214,7 @@ func (l *lost) reported(s step) reasons {
 		}
 		if l.known[reason] == 0 {
 			if len(l.known) == 64 {
-				panic("more reasons than a set has room for")
+				panic("more reasons than fit into a set")
 			}
 			l.known[reason] = 1 << len(l.known)
 		}

@@ -32,18 +32,18 @@ const (
 	pvProtection  = "kubernetes.io/pv-protection"
 )
 
-// here is the member of the model. there is another member, of which the model has only the objects
-// in the host.
+// here is the member of the model. there is another member, for which the model has only the
+// objects in the host.
 var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
 
-	// claimNames are the names of claims, on either side.
+	// claimNames are the names of claims on both sides.
 	claimNames = [names]string{"data", "logs"}
 )
 
-// Times by a member's clock. A cluster is restored at the second of these times, to objects of
-// the first. Objects that are created afterwards have the third.
+// Times of a member's clock. A cluster is restored at the second of these times, to objects of the
+// first. Objects that are created afterwards have the third.
 var (
 	before   = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	restored = before.Add(time.Hour)
@@ -226,7 +226,7 @@ func registration() *v1alpha1.ClusterRegistration {
 	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration, UID: "registration"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: here.ClusterID}}
 }
 
-// record is what the host's manager keeps of the member. The model does not look at it.
+// record is the host's record of the member. The model does not use it.
 func record(of mirror.Member) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(of.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}

@@ -11,48 +11,48 @@ type race struct{ why, one, other string }
 // lead to.
 var races = []race{
 	{
-		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence that it may go (I2), and it stays as an orphan that is reported",
-		"host: the claim goes", "leaf_pv: create *v1.PersistentVolume in the host",
+		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence for its destruction (I2), so it stays as a reported orphan",
+		"host: the claim is deleted", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
-		"a leaf claim is deleted while its volume is about to be mirrored: the next leaf claim gets this volume, or another one, and then this one is reported as an orphan",
-		"member: the claim goes", "leaf_pv: create *v1.PersistentVolume in the host",
+		"a leaf claim is deleted while its volume is about to be mirrored: the next leaf claim gets this volume, or another one, in which case this one is reported as an orphan",
+		"member: the claim is deleted", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
-		"the same, and the member's PV controller has released the volume before it is mirrored",
+		"a leaf claim is deleted, and the member's PV controller releases the volume before it is mirrored",
 		"member: the PV controller releases the PV", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
-		"a leaf claim is deleted while its volume is about to be stamped: a volume that its member retains stays with the stamp, or without",
-		"member: the claim goes", "leaf_pv: patch *v1.PersistentVolume in the member",
+		"a leaf claim is deleted while its volume is about to be stamped: a volume that its member retains stays, with or without the stamp",
+		"member: the claim is deleted", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{
-		"what is stamped or mirrored was deleted while the cache lagged: the step takes the volume as it was, or as it is",
+		"an object that is stamped or mirrored was deleted while the cache was stale: the step uses the old or the current state of the volume",
 		"the cache catches up", "leaf_pv: ",
 	},
 	{
-		"an admin has a volume retained whose destruction has begun: the member's provisioner destroys it first, or it is held",
+		"an admin sets a volume to Retain whose destruction has begun: the member's provisioner destroys it first, or Xylem sets it to Retain",
 		"member: the provisioner destroys the disk", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{
-		"a host that was restored has forgotten that the claim is placed: the scheduler asks for it again before its leaf claim is withdrawn, or after",
+		"a restored host has no record of the claim's placement: the scheduler selects the node again before or after the leaf claim is withdrawn",
 		"host: the scheduler selects the member's node", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
 	},
 	{
-		"a leaf PV was deleted whose leaf claim is withdrawn: the provisioner finds its disk again for the leaf claim, or nobody does",
-		"member: the provisioner makes a volume", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
+		"the leaf PV of a withdrawn leaf claim was deleted: the provisioner finds its disk again for the leaf claim, or does not",
+		"member: the provisioner creates a volume", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
 	},
 	{
-		"an admin sets a host PV to Recycle that its member retains: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is Failed or Released, and both are ends",
+		"an admin sets a host PV to Recycle that its member retains: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is Failed or Released, which are both valid ends",
 		"host: the PV controller cannot recycle the PV", "leaf_pv: patch *v1.PersistentVolume in the host",
 	},
 	{
-		"Kubernetes' own: a PV that is deleted goes before its provisioner has destroyed its disk, or after",
-		"member: nothing protects the PV any more", "member: the provisioner destroys the disk",
+		"in Kubernetes: a deleted PV is removed before or after its provisioner has destroyed its disk",
+		"member: the PV is no longer protected", "member: the provisioner destroys the disk",
 	},
 	{
-		"Kubernetes' own: a PV that is deleted goes before it is bound to its claim, or is bound and stays",
-		"member: nothing protects the PV any more", "member: the PV controller binds the PV",
+		"in Kubernetes: a deleted PV is removed before it is bound to its claim, or is bound and stays",
+		"member: the PV is no longer protected", "member: the PV controller binds the PV",
 	},
 }
 
@@ -78,7 +78,7 @@ var histories = map[string]int{
 	"an admin deletes the host PV": 3,
 }
 
-// raced returns why moves may lead to different ends: for each two ends, a race has a move that
+// raced returns why moves may lead to different ends: for each pair of ends, a race has a move that
 // leads to either. It returns "" if no race explains a pair.
 func raced(sides [][]string) string {
 	var whys []string

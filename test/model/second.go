@@ -7,11 +7,11 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// ofSecond is after the names of the second member's controllers.
+// ofSecond is the suffix of the names of the second member's controllers.
 const ofSecond = " of the second member"
 
-// exchanged is a world as the second member sees it, with its own objects as the member's. A
-// restore, and a lagging cache of leaf objects, are the first member's.
+// exchanged returns a world as the second member sees it, with its own objects as the member's. A
+// restore, and a stale cache of leaf objects, belong to the first member.
 func (w world) exchanged() world {
 	w.memberState, w.second = w.second, w.memberState
 	w.memberRestored = false
@@ -25,7 +25,7 @@ func (w world) exchanged() world {
 	return w
 }
 
-// asSecond are the steps of the second member's controllers, under names of their own.
+// asSecond returns the steps of the second member's controllers, with their own names.
 func asSecond(steps []step) []step {
 	taken := slices.Clone(steps)
 	for i := range taken {
@@ -38,7 +38,7 @@ func asSecond(steps []step) []step {
 	return taken
 }
 
-// inSecond are the moves of the second member's controllers.
+// inSecond returns the moves of the second member's controllers.
 func (ms *moves) inSecond() {
 	seen := &moves{model: ms.model.second, from: ms.from.exchanged()}
 	seen.inMember()
@@ -49,8 +49,8 @@ func (ms *moves) inSecond() {
 	}
 }
 
-// others are the members that may have a claim, as one of them sees the world. A member that is not
-// modelled has no leaf claims.
+// others returns the other members that may have a claim, from the view of one of them. A member
+// that is not modelled has no leaf claims.
 func (m *Model) others(live reader) []proof.Other {
 	if !m.bounds.Members {
 		return nil

@@ -14,7 +14,7 @@ import (
 // It has the name of the second leaf claim's volume, so the provisioner finds it.
 const own = 1
 
-// hadBefore is a volume that the member had before, with the consent of its admin.
+// hadBefore is an existing volume of the member, with the consent of its admin.
 func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	pv := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: claimUIDs[own]}, Spec: newRoot(claimNames[0], rootUIDs[0]).Spec},
 		volumeUIDs("l", leafNames[own])[0], policy)
@@ -23,7 +23,7 @@ func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVo
 	return pv
 }
 
-// asking is the PV with which the host's admin requests it.
+// asking is the host PV with which the admin requests it.
 func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}}
@@ -31,7 +31,7 @@ func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *core
 	return pv
 }
 
-// adopts are the disruptions of admins who have a volume adopted.
+// adopts are the disruptions of admins who adopt a volume.
 func (ms *moves) adopts() {
 	m := ms.model
 	leaf := m.objects.pv(ms.from.memberState.pvs[own])
@@ -56,7 +56,7 @@ func (ms *moves) adopts() {
 	}
 	label, what := here.HostID, "consents"
 	if leaf.Labels[v1alpha1.LabelHost] != "" {
-		label, what = "", "takes the consent back"
+		label, what = "", "withdraws the consent"
 	}
 	ms.add("the member's admin "+what, func(to *world) {
 		to.memberState.pvs[own] = m.objects.changePV(to.memberState.pvs[own], func(pv *corev1.PersistentVolume) {
@@ -72,10 +72,10 @@ func (m *Model) notTheirs(was, is *corev1.PersistentVolume) []string {
 	var found []string
 	if _, stamped := was.Labels[v1alpha1.LabelManagedBy]; m.bounds.Adopts && !stamped && was.Spec.ClaimRef == nil {
 		if was.Labels[v1alpha1.LabelHost] != here.HostID {
-			found = append(found, "I4: a volume is stamped that nobody lets this host have")
+			found = append(found, "I4: a volume is stamped without consent")
 		}
 		if is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-			found = append(found, "I2: a volume is stamped and not retained")
+			found = append(found, "I2: a volume is stamped but not set to Retain")
 		}
 	}
 	return found

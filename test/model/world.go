@@ -32,8 +32,8 @@ var (
 	podUIDs   = []types.UID{"p1", "p2", "p3"}
 )
 
-// names of leaf PVs, and of the host PVs that may represent them: the plain name of each,
-// then those for where that is taken.
+// Names of leaf PVs, and of the host PVs that may represent them: first the plain names, then those
+// that are used on conflicts.
 var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1]), handMade}
 	hostNames = [hosts]string{
@@ -67,7 +67,7 @@ type memberState struct {
 type state struct {
 	hostState
 	memberState
-	second                       memberState // what another modelled member has
+	second                       memberState // objects of another modelled member
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
 	hostPolicy, leafPolicy       policy // of the classes
@@ -82,7 +82,7 @@ type mode uint8
 const (
 	mirrors mode = iota
 	promises
-	promisesWhileUsed // disks that go with their last Pods
+	promisesWhileUsed // disks are released with their last Pods
 )
 
 const (
@@ -103,7 +103,7 @@ const (
 	theHost
 )
 
-// kind is the kind of objects with a lagging cache.
+// kind is the kind of object whose cache is stale.
 type kind uint8
 
 const (
@@ -116,17 +116,17 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"", " (its cache of claims lags)", " (its cache of host PVs lags)", " (its cache of Pods lags)", " (its cache of leaf claims lags)", " (its cache of leaf PVs lags)"}[k]
+	return [...]string{"", " (its cache of claims is stale)", " (its cache of host PVs is stale)", " (its cache of Pods is stale)", " (its cache of leaf claims is stale)", " (its cache of leaf PVs is stale)"}[k]
 }
 
 // world is the complete state. It is comparable, and equal worlds are the same world.
 type world struct {
 	state
 	disks [leaves]bool
-	// mirrored: a host PV has represented the volume on the existing disk.
+	// mirrored reports whether a host PV has represented the volume on the existing disk.
 	mirrored [leaves]bool
-	// theirs: a user removed a disk's PV in the member, or restored the member, so an unknown disk
-	// there is not Xylem's leak.
+	// theirs reports whether a user removed a disk's PV in the member or restored the member, so
+	// that an unknown disk there is not Xylem's leak.
 	theirs bool
 
 	hostBackup   hostState // of a host with a claim
@@ -136,13 +136,13 @@ type world struct {
 	lagging kind
 	stale   state // only the cached state of that kind
 
-	// before: it began with a volume that the member had before.
+	// before reports whether the path began with an existing volume of the member.
 	before bool
 
 	budget uint8 // the remaining disruptions
 }
 
-// take the objects of a kind from another state.
+// take copies the objects of a kind from another state.
 func (s *state) take(k kind, from state) {
 	switch k {
 	case none:
@@ -159,14 +159,14 @@ func (s *state) take(k kind, from state) {
 	}
 }
 
-// seen is the state as the caches show it.
+// seen returns the state as the caches show it.
 func (w world) seen() state {
 	s := w.state
 	s.take(w.lagging, w.stale)
 	return s
 }
 
-// lag stops the cache of a kind at the current state.
+// lag freezes the cache of a kind at the current state.
 func (w *world) lag(k kind) {
 	w.lagging = k
 	w.stale.take(k, w.state)
@@ -245,7 +245,7 @@ func volumeUIDs(side, name string) []types.UID {
 	return uids
 }
 
-// now is when an object is created.
+// now returns the creation time of a new object.
 func (s state) now() metav1.Time {
 	if s.memberRestored || s.hostRestored {
 		return after
@@ -253,7 +253,7 @@ func (s state) now() metav1.Time {
 	return before
 }
 
-// describe a world for a reader of a trace.
+// describe returns a world's description for a trace.
 func (m *Model) describe(w world) string {
 	var parts []string
 	for _, i := range w.roots {

@@ -10,7 +10,7 @@ import (
 const (
 	// observed is the message with which controller-runtime and client-go log a recovered panic.
 	observed = "Observed a panic"
-	// stackLines is how many lines of a panic's stack are reported.
+	// stackLines is the number of lines of a panic's stack that are reported.
 	stackLines = 24
 )
 
@@ -36,7 +36,7 @@ func In(log string) []string {
 		}
 	}
 	for i, where := range order {
-		order[i] = fmt.Sprintf("the manager panicked (%d times here): %s", count[where], text[where])
+		order[i] = fmt.Sprintf("the manager panicked (%d times at this place): %s", count[where], text[where])
 	}
 	return order
 }

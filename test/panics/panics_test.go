@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/panics"
 )
 
-// careless panics as root_pvc once did with a root that was gone.
+// careless panics like root_pvc once did with a deleted root.
 func careless(context.Context, reconcile.Request) (reconcile.Result, error) {
 	roots := map[string]*corev1.PersistentVolumeClaim{}
 	return reconcile.Result{}, errors.New(roots["gone"].Name)
@@ -64,17 +64,17 @@ func TestIn(t *testing.T) {
 		want []string // in each panic that is found
 	}{
 		"nothing": {log: ""},
-		"errors, and words that only sound like it": {
+		"errors, and text that only resembles a panic": {
 			log: "2026-11-22 ERROR Reconciler error {\"error\": \"conflict\"}\n2026-11-22 INFO a Pod says \"panic: at the disco\"\n",
 		},
 		"the whole process": {
 			log:  "2026-11-22 INFO begin\npanic: runtime error: index out of range [1] with length 1\n\ngoroutine 7 [running]:\nmain.main()\n\t/src/main.go:3 +0x1d\nexit status 2\n",
 			want: []string{"main.go:3"},
 		},
-		"a cache that was changed":  {log: "panic: cache *v1.Pod modified\n\ngoroutine 1 [running]:\ncache.check()\n\t/src/cache.go:9\n", want: []string{"cache.go:9"}},
-		"two maps writers":          {log: "fatal error: concurrent map writes\n\ngoroutine 1 [running]:\nmain.f()\n\t/src/f.go:9\n", want: []string{"f.go:9"}},
-		"an endpoint of its server": {log: "2026/11/22 http: panic serving 127.0.0.1:1: boom\ngoroutine 1 [running]:\nnet/http.f()\n\t/src/h.go:9\n", want: []string{"h.go:9"}},
-		"text of client-go's own": {
+		"a cache that was changed": {log: "panic: cache *v1.Pod modified\n\ngoroutine 1 [running]:\ncache.check()\n\t/src/cache.go:9\n", want: []string{"cache.go:9"}},
+		"two maps writers":         {log: "fatal error: concurrent map writes\n\ngoroutine 1 [running]:\nmain.f()\n\t/src/f.go:9\n", want: []string{"f.go:9"}},
+		"a handler of its server":  {log: "2026/11/22 http: panic serving 127.0.0.1:1: boom\ngoroutine 1 [running]:\nnet/http.f()\n\t/src/h.go:9\n", want: []string{"h.go:9"}},
+		"client-go's own format": {
 			log:  "E1122 23:00:00.000000 1 panic.go:1] \"Observed a panic\" panic=\"boom\" stacktrace=<\n\tgoroutine 9 [running]:\n\tpanic({0x1, 0x2})\n\t\t/go/panic.go:1 +0x1\n\tclient.f()\n\t\t/src/k.go:9\n >\n",
 			want: []string{"k.go:9"},
 		},

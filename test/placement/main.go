@@ -36,9 +36,9 @@ const (
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
-	claims := flag.Int("claims", 100, "How many claims are made, each with a Pod.")
-	timeout := flag.String("timeout", "5s", "The class's placement timeout.")
-	patience := flag.Duration("patience", 4*time.Minute, "How long they may take.")
+	claims := flag.Int("claims", 100, "Number of claims, each with a Pod.")
+	timeout := flag.String("timeout", "5s", "Placement timeout of the class.")
+	patience := flag.Duration("patience", 4*time.Minute, "Maximum time until all Pods run.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *claims, *timeout, *patience)
@@ -82,7 +82,7 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 	if err := x.Host.CreateNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the members' room", func(ctx context.Context) error {
+	return harness.Await(ctx, "the members' capacity", func(ctx context.Context) error {
 		var published storagev1.CSIStorageCapacityList
 		if err := x.Host.API.List(ctx, &published, client.InNamespace(v1alpha1.DefaultNamespace)); err != nil {
 			return err
@@ -101,7 +101,7 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 }
 
 // watch checks every 200 ms which Pods run. It prints the table when all of them do, or when
-// patience is over.
+// patience has passed.
 func watch(ctx context.Context, x *harness.Xylem, claims int, begun time.Time, patience time.Duration) error {
 	ran := map[string]time.Duration{}
 	where := map[string][]time.Duration{}
@@ -156,7 +156,7 @@ func table(ctx context.Context, x *harness.Xylem, claims, running int, where map
 	}
 	fmt.Printf("%d of %d Pods run; %d moves\n", running, claims, moves)
 	if running < claims {
-		return fmt.Errorf("%d Pods do not run", claims-running)
+		return fmt.Errorf("%d Pods are not running", claims-running)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func load(ctx context.Context, root string, extra ...string) (*program, error) {
 	return &program{p}, err
 }
 
-// access is a kind, in a cache.
+// access is a kind in a cache.
 type access struct {
 	side side
 	kind string
@@ -27,16 +27,16 @@ type access struct {
 
 func (a access) String() string { return string(a.side) + " " + a.kind }
 
-// controller is what a controller reads and watches, each with a place in the source.
+// controller has the reads and watches of a controller, with their places in the source.
 type controller struct {
 	// name is its package and the type of its reconciler.
 	name           string
 	reads, watches map[access]string
-	// unknown are reads and watches whose reader or kind could not be told.
+	// unknown are reads and watches whose reader or kind could not be determined.
 	unknown []string
 }
 
-// unwatched are what the controller reads and does not watch, in order.
+// unwatched returns what the controller reads but does not watch, in order.
 func (c *controller) unwatched() []access {
 	var all []access
 	for a := range c.reads {
@@ -48,7 +48,7 @@ func (c *controller) unwatched() []access {
 	return all
 }
 
-// controllers are all that functions below internal/controller register.
+// controllers returns all controllers that functions below internal/controller register.
 func (p *program) controllers() ([]*controller, error) {
 	var all []*controller
 	for f, decl := range p.Functions {
@@ -83,7 +83,7 @@ func (p *program) controllers() ([]*controller, error) {
 	return all, nil
 }
 
-// registered is the reconciler that a call registers; nil if it registers none.
+// registered returns the reconciler that a call registers, or nil.
 func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	f := p.callee(call)
 	if f == nil {
@@ -112,8 +112,8 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	return reconciler
 }
 
-// instances are the type arguments that a function is called with anywhere; one empty
-// set of them if it has no type parameters.
+// instances returns all type arguments with which a function is called, or one empty set if it has
+// no type parameters.
 func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	parameters := f.Signature().TypeParams()
 	if parameters.Len() == 0 {
@@ -134,7 +134,7 @@ func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	return all
 }
 
-// controller follows what a setup function watches, and what its reconciler reads.
+// controller determines what a setup function watches, and what its reconciler reads.
 func (p *program) controller(setup *types.Func, reconciler ast.Expr, targs map[*types.TypeParam]types.Type) (*controller, error) {
 	t := subst(p.Info.TypeOf(reconciler), targs)
 	named, ok := deref(t).(*types.Named)

@@ -1,11 +1,11 @@
-// Package watches proves, for every controller, that what it reads is among what it
-// watches: a controller that decides on an object that it does not watch is not run again
-// when that object changes, and what it decided stays wrong until something else happens.
+// Package watches proves that every controller watches what it reads. A controller that decides
+// based on an object that it does not watch is not enqueued when that object changes, and its
+// decision stays wrong until another event.
 //
-// The proof is static. It type-checks the source of internal/ and follows, from each
-// controller's Reconcile, every call that may be made, with the reader and the kind that it
-// is created with: a read is a Get or List of a cache. A reader is a struct field, and readers
-// (sides.go) says whose cache it is. The watches come from the function that registers the
-// controller. A reader or a kind that cannot be told is a failure of the test, so that
-// nothing is left out in silence. Live reads are proofs, not observations: they do not count.
+// The proof is static. It type-checks the source of internal/ and follows every possible call from
+// each controller's Reconcile, with its reader and kind. A read is a Get or List of a cache. A
+// reader is a struct field, and readers (sides.go) has the cache to which it belongs. The watches
+// come from the function that registers the controller. The test fails if a reader or a kind cannot
+// be determined, so that it never silently omits a read. Live reads do not count, because they are
+// proofs and not observations.
 package watches

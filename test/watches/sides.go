@@ -1,17 +1,17 @@
 package watches
 
-// side is what a reader reads.
+// side is the cache that a reader reads.
 type side string
 
 const (
 	host  side = "host"
 	leaf  side = "leaf"
-	other side = "workloads" // Pods of the member that are not this host's
-	live  side = "live"      // past the caches, of either cluster
+	other side = "workloads" // Pods of the member that do not belong to this host
+	live  side = "live"      // live reads of either cluster
 )
 
-// readers are the struct fields that hold readers, by package, type and name. A field that
-// is not in here is reported as unknown.
+// readers are the struct fields with readers, by package, type and name. A field that is not listed
+// is reported as unknown.
 var readers = map[string]side{
 	"member.Link.Host":      host,
 	"member.Link.HostLive":  live,

@@ -11,17 +11,16 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// depth bounds how far a value is traced through assignments.
+// depth is the maximum number of assignments through which a value is traced.
 const depth = 8
 
-// assigned is an expression that something is assigned from; of a call with several
-// results, which one.
+// assigned is an assigned expression and, for a call with several results, the index of the result.
 type assigned struct {
 	expr   ast.Expr
 	result int
 }
 
-// sidesOf is what a reader may read. What cannot be told begins with a question mark.
+// sidesOf returns what a reader may read. An unknown side begins with a question mark.
 func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	e = ast.Unparen(e)
 	if level > depth {
@@ -48,7 +47,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		return w.sidesOfAll(in.assigned[variable], in, level)
 	case *ast.UnaryExpr:
 		return w.sidesOf(e.X, in, level+1)
-	case *ast.CallExpr: // the manager's cache is the host's
+	case *ast.CallExpr: // the manager's cache is the cache of the host
 		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
 			return []side{host}
 		}
@@ -68,7 +67,7 @@ func (w *walk) sidesOfAll(all []assigned, in *frame, level int) []side {
 	return slices.Compact(found)
 }
 
-// kindsOf is of which kinds an object, or the items of a list, may be.
+// kindsOf returns the possible kinds of an object or of a list's items.
 func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 	e = ast.Unparen(e)
 	if level > depth {
@@ -106,7 +105,7 @@ func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 	return slices.Compact(found)
 }
 
-// kindsReturned is of which kinds a result of a function may be.
+// kindsReturned returns the possible kinds of a function's result.
 func (w *walk) kindsReturned(call *ast.CallExpr, result, level int) []string {
 	f := w.callee(call)
 	if f == nil || w.Functions[f] == nil {
@@ -123,7 +122,7 @@ func (w *walk) kindsReturned(call *ast.CallExpr, result, level int) []string {
 	return found
 }
 
-// kindOf is the kind of a concrete object or list; "" of anything else.
+// kindOf returns the kind of a concrete object or list, or "".
 func kindOf(t types.Type) string {
 	named, ok := deref(t).(*types.Named)
 	if !ok {
@@ -141,7 +140,7 @@ func kindOf(t types.Type) string {
 	return named.Obj().Name()
 }
 
-// assignments are what a function assigns: to variables, to the variables of a loop over a
+// assignments returns a function's assignments to variables, to the variables of a loop over a
 // literal, to fields in literals, and to the parameters of its own function literals.
 func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	all := map[types.Object][]assigned{}
@@ -213,7 +212,7 @@ func (p *program) fields(literal *ast.CompositeLit, into map[types.Object][]assi
 	}
 }
 
-// pass notes what the parameters of a function literal may be.
+// pass records the possible values of a function literal's parameters.
 func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Object][]assigned) {
 	i := 0
 	for _, group := range literal.Type.Params.List {
@@ -227,7 +226,7 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 	}
 }
 
-// fieldName is the package, the type and the name of a struct field.
+// fieldName returns the package, the type and the name of a struct field.
 func (p *program) fieldName(field *types.Var) string {
 	field = field.Origin()
 	for _, pkg := range p.Packages {
@@ -247,7 +246,7 @@ func (p *program) fieldName(field *types.Var) string {
 	return field.Name()
 }
 
-// isReader reports whether a parameter of the type may be read from.
+// isReader reports whether a parameter of the type may be a reader.
 func isReader(t types.Type) bool { return hasMethods(t, "Get", "List") }
 
 // isObject reports whether a parameter of the type is an object or a list of any kind.
@@ -272,7 +271,7 @@ func deref(t types.Type) types.Type {
 	return types.Unalias(t)
 }
 
-// bindTypes pairs type parameters with their arguments.
+// bindTypes maps type parameters to their arguments.
 func bindTypes(parameters *types.TypeParamList, args *types.TypeList, in map[*types.TypeParam]types.Type) map[*types.TypeParam]types.Type {
 	all := map[*types.TypeParam]types.Type{}
 	for i := range min(parameters.Len(), args.Len()) {
@@ -305,7 +304,7 @@ func subst(t types.Type, by map[*types.TypeParam]types.Type) types.Type {
 	return t
 }
 
-// describe names type arguments.
+// describe returns the names of type arguments.
 func describe(targs map[*types.TypeParam]types.Type) string {
 	names := make([]string, 0, len(targs))
 	for _, t := range targs {
@@ -315,7 +314,7 @@ func describe(targs map[*types.TypeParam]types.Type) string {
 	return strings.Join(names, ",")
 }
 
-// String tells bindings apart.
+// String returns a text that distinguishes bindings.
 func (b binding) String() string {
 	text := []string{describe(b.targs)}
 	for _, obj := range slices.SortedFunc(maps.Keys(b.sides), byPosition) {

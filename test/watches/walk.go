@@ -9,15 +9,15 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// binding is what a function is called with, as far as it matters here.
+// binding has the relevant arguments of a function call.
 type binding struct {
 	targs map[*types.TypeParam]types.Type
-	// sides of parameters that are readers, and kinds of those that are objects.
+	// sides of parameters that are readers, and kinds of parameters that are objects.
 	sides map[types.Object][]side
 	kinds map[types.Object][]string
 }
 
-// walk follows calls from one function on.
+// walk follows all calls from one function.
 type walk struct {
 	*program
 	visited                      map[string]bool
@@ -29,14 +29,14 @@ func newWalk(p *program) *walk {
 	return &walk{program: p, visited: map[string]bool{}, reads: map[access]string{}, watches: map[access]string{}}
 }
 
-// frame is a function while it is followed.
+// frame is a function that is being followed.
 type frame struct {
 	binding
-	// assigned are the expressions that a variable, or the field of a literal, may be.
+	// assigned are the possible expressions of a variable or of a literal's field.
 	assigned map[types.Object][]assigned
 }
 
-// follow follows all calls that a function, called so, may make.
+// follow follows all calls that a function with these arguments may make.
 func (w *walk) follow(f *types.Func, b binding) {
 	decl := w.Functions[f]
 	if decl == nil {
@@ -64,8 +64,8 @@ func (w *walk) follow(f *types.Func, b binding) {
 	})
 }
 
-// mention follows a function that is passed on instead of called: it may be called later,
-// with what nobody knows.
+// mention follows a function value that is passed instead of called. It may be called later, with
+// unknown arguments.
 func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 	f, ok := w.Info.Uses[name].(*types.Func)
 	if !ok || called[name] {
@@ -83,7 +83,7 @@ func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 func (w *walk) call(call *ast.CallExpr, in *frame) {
 	f := w.callee(call)
 	if f == nil {
-		return // a conversion, or a function value: its literal is examined where it is
+		return // a conversion, or a function value: its literal is examined where it is defined
 	}
 	receiver, _ := function(call).(*ast.SelectorExpr)
 	switch {
@@ -98,8 +98,8 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 	}
 }
 
-// source is a function that adds a watch: the kind is the argument at object, of the side
-// given, or, if none is, of the side of the first argument.
+// source is a function that adds a watch. The argument at index object has the kind. If side is
+// empty, the first argument determines it.
 type source struct {
 	path, name string
 	side       side
@@ -120,7 +120,7 @@ var sources = []source{
 	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource and LeafAttachmentSource call it too
 }
 
-// accesses records a call that reads or watches; false if it is neither.
+// accesses records a call that reads or watches, and returns false for other calls.
 func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.SelectorExpr, in *frame) bool {
 	path, name := f.Pkg().Path(), f.Name()
 	switch {
@@ -147,7 +147,7 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 	return true
 }
 
-// record notes an access of each of the sides to each of the kinds.
+// record records an access to each of the kinds on each of the sides.
 func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallExpr, sides []side, kinds []string) {
 	where := w.Files.Position(call.Pos()).String()
 	if len(sides) == 0 {
@@ -169,7 +169,7 @@ func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallE
 	}
 }
 
-// callee is the function that a call names; nil if it calls a value, or converts.
+// callee returns the function that a call names, or nil for function values and conversions.
 func (p *program) callee(call *ast.CallExpr) *types.Func {
 	var name *ast.Ident
 	switch fun := function(call).(type) {
@@ -185,7 +185,7 @@ func (p *program) callee(call *ast.CallExpr) *types.Func {
 	return f.Origin()
 }
 
-// function is what a call calls, without parentheses and type arguments.
+// function returns the called expression, without parentheses and type arguments.
 func function(call *ast.CallExpr) ast.Expr {
 	fun := ast.Unparen(call.Fun)
 	switch index := fun.(type) {
@@ -197,7 +197,7 @@ func function(call *ast.CallExpr) ast.Expr {
 	return fun
 }
 
-// implementations are the methods that a call of an interface's method may be of.
+// implementations returns the methods that a call of an interface's method may reach.
 func (p *program) implementations(f *types.Func) []*types.Func {
 	in, ok := f.Signature().Recv().Type().Underlying().(*types.Interface)
 	if !ok {
@@ -219,7 +219,7 @@ func (p *program) implementations(f *types.Func) []*types.Func {
 	return all
 }
 
-// bind is what a call passes to a function.
+// bind returns the arguments that a call passes to a function.
 func (w *walk) bind(call *ast.CallExpr, f *types.Func, in *frame) binding {
 	b := binding{sides: map[types.Object][]side{}, kinds: map[types.Object][]string{}}
 	signature := f.Signature()

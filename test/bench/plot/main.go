@@ -35,7 +35,7 @@ type line struct {
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "plot: want the directory of results.json")
+		fmt.Fprintln(os.Stderr, "plot: name the directory of results.json")
 		os.Exit(2)
 	}
 	if err := drawAll(os.Args[1]); err != nil {

@@ -36,7 +36,7 @@ func (s settings) alerts(ctx context.Context, from *data, out io.Writer) error {
 			for _, one := range series {
 				held = max(held, time.Duration(len(one.Points))*from.step)
 			}
-			fmt.Fprintf(out, "alert %s: its expression held for %s in all; it has to for %s\n", rule.Alert, held, time.Duration(rule.For))
+			fmt.Fprintf(out, "alert %s: its expression held for a total of %s; it must hold for %s\n", rule.Alert, held, time.Duration(rule.For))
 		}
 	}
 	return nil

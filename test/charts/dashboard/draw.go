@@ -62,7 +62,7 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 		}
 		if panel.Type != board.Row && len(series) == 0 {
 			nothing := panel.FieldConfig.Defaults.NoValue
-			fmt.Fprintf(out, "panel %q has no data; it then says %q\n", panel.Title, nothing)
+			fmt.Fprintf(out, "panel %q has no data and shows %q\n", panel.Title, nothing)
 			if nothing == "" {
 				empty = append(empty, panel.Title)
 			}
@@ -86,7 +86,7 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 		}
 	}
 	if len(empty) > 0 {
-		return fmt.Errorf("panels have no data, and do not say by noValue that they may have none: %q", empty)
+		return fmt.Errorf("these panels have no data, and no noValue that allows this: %q", empty)
 	}
 	return nil
 }
@@ -125,6 +125,6 @@ func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (str
 		}
 		parts = append(parts, fmt.Sprintf("%s: All (%s)", v.Label, strings.Join(found, ", ")))
 	}
-	parts = append(parts, fmt.Sprintf("%s to %s UTC, read every %s", from.from.Format("2006-01-02 15:04:05"), from.to.Format("15:04:05"), s.interval))
+	parts = append(parts, fmt.Sprintf("%s to %s UTC, scraped every %s", from.from.Format("2006-01-02 15:04:05"), from.to.Format("15:04:05"), s.interval))
 	return strings.Join(parts, "    "), nil
 }

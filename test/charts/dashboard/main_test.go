@@ -53,17 +53,17 @@ func TestDraw(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ panels, says, wrong string }{
 		"data":         {rate, "1 panels", ""},
-		"legit empty":  {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, "none"), `"Failed" has no data; it then says "none"`, ""},
+		"legit empty":  {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, "none"), `"Failed" has no data and shows "none"`, ""},
 		"empty":        {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, ""), `"Failed" has no data`, `["Failed"]`},
 		"wrong query":  {panel(1, "Rate", "rate(writes_total)", ""), "", `panel "Rate": query rate(writes_total)`},
-		"no variable":  {panel(1, "Rate", "writes_total{x=\"$y\"}", ""), "", "there is no variable $y"},
-		"alerts' time": {rate, "alert Idle: its expression held for 0s in all", ""},
+		"no variable":  {panel(1, "Rate", "writes_total{x=\"$y\"}", ""), "", "unknown variable $y"},
+		"alerts' time": {rate, "alert Idle: its expression held for a total of 0s", ""},
 	} {
 		write(s.dashboard, `{"title":"Test",`+variables+`,"panels":[`+c.panels+`]}`)
 		var said bytes.Buffer
 		err := s.draw(t.Context(), db, &said)
 		if !strings.Contains(said.String(), c.says) {
-			t.Errorf("%s: it says %s, want %s", name, &said, c.says)
+			t.Errorf("%s: it prints %s, want %s", name, &said, c.says)
 		}
 		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", name, err, c.wrong)

@@ -35,7 +35,7 @@ type data struct {
 func newData(db *tsdb.DB) (*data, error) {
 	from, to := time.UnixMilli(db.Head().MinTime()).UTC(), time.UnixMilli(db.Head().MaxTime()).UTC()
 	if !from.Before(to) {
-		return nil, errors.New("there is nothing in the data")
+		return nil, errors.New("the database is empty")
 	}
 	return &data{db: db, from: from, to: to, engine: promql.NewEngine(promql.EngineOpts{
 		MaxSamples: maxSamples, Timeout: timeout, LookbackDelta: lookback,

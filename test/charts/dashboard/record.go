@@ -47,8 +47,8 @@ func targets(urls []string) (*targetgroup.Group, error) {
 	return group, nil
 }
 
-// record scrapes the metrics into the database, until the context ends or the configured time
-// is over.
+// record scrapes the metrics into the database, until the context ends or the configured time has
+// passed.
 func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	group, err := targets(s.urls)
 	if err != nil {
@@ -63,14 +63,14 @@ func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	settings, err := config.Load(fmt.Sprintf("global: {scrape_interval: %s, scrape_timeout: %s}\nscrape_configs: [{job_name: %s}]\n",
 		model.Duration(s.interval), model.Duration(s.interval), job), logger)
 	if err != nil {
-		return fmt.Errorf("configure the reading of metrics: %w", err)
+		return fmt.Errorf("configure the scraping of metrics: %w", err)
 	}
 	manager, err := scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true}, logger, nil, nil, db, prometheus.NewRegistry())
 	if err != nil {
-		return fmt.Errorf("prepare the reading of metrics: %w", err)
+		return fmt.Errorf("prepare the scraping of metrics: %w", err)
 	}
 	if err := manager.ApplyConfig(settings); err != nil {
-		return fmt.Errorf("configure the reading of metrics: %w", err)
+		return fmt.Errorf("configure the scraping of metrics: %w", err)
 	}
 	sets := make(chan map[string][]*targetgroup.Group, 1)
 	sets <- map[string][]*targetgroup.Group{job: {group}}
@@ -79,7 +79,7 @@ func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	select {
 	case <-ctx.Done():
 	case err = <-running:
-		return errors.Join(errors.New("the reading of metrics ended by itself"), err)
+		return errors.Join(errors.New("the scraping of metrics ended unexpectedly"), err)
 	}
 	manager.Stop()
 	return <-running

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// tell runs the events that the dashboard should show.
+// tell causes the events that the dashboard should show.
 func (w *workload) tell(ctx context.Context) error {
 	member := w.x.Member(troubled)
 	for _, act := range []struct {
@@ -29,14 +29,14 @@ func (w *workload) tell(ctx context.Context) error {
 		do    func() error
 		lasts time.Duration
 	}{
-		{"all is well", func() error { return nil }, 75 * time.Second},
-		{"the driver of " + troubled + " makes no disks", func() error {
+		{"all members are healthy", func() error { return nil }, 75 * time.Second},
+		{"the driver of " + troubled + " creates no disks", func() error {
 			return member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Code: codes.ResourceExhausted, Message: "the pool is full"})
 		}, 45 * time.Second},
-		{"it makes them again", func() error { return member.SetFaults() }, 45 * time.Second},
-		{troubled + " is cut off", func() error { return member.Proxy().SetMode(controlplane.Cut) }, 75 * time.Second},
-		{troubled + " is back", func() error { return member.Proxy().SetMode(controlplane.Pass) }, 90 * time.Second},
-		{steady + " does not admit namespace " + space + " any more", func() error { return w.admit(ctx, "kube-*", space) }, 30 * time.Second},
+		{"the driver creates disks again", func() error { return member.SetFaults() }, 45 * time.Second},
+		{troubled + " is disconnected", func() error { return member.Proxy().SetMode(controlplane.Cut) }, 75 * time.Second},
+		{troubled + " is connected again", func() error { return member.Proxy().SetMode(controlplane.Pass) }, 90 * time.Second},
+		{steady + " no longer admits namespace " + space, func() error { return w.admit(ctx, "kube-*", space) }, 30 * time.Second},
 		{steady + " admits it again", func() error { return w.admit(ctx, "kube-*") }, 30 * time.Second},
 		{"the host loses a volume while no manager runs", func() error { return w.lose(ctx) }, 60 * time.Second},
 	} {
@@ -105,14 +105,14 @@ func (w *workload) lose(ctx context.Context) error {
 		}
 		unheld := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 		if err := as.Patch(ctx, obj, unheld); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("take the finalizers off %s: %w", obj.GetName(), err)
+			return fmt.Errorf("remove the finalizers of %s: %w", obj.GetName(), err)
 		}
-		if err := harness.Await(ctx, "the end of "+obj.GetName(), func(ctx context.Context) error {
+		if err := harness.Await(ctx, "the deletion of  "+obj.GetName(), func(ctx context.Context) error {
 			err := api.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("it is there, or: %w", err)
+			return fmt.Errorf("it still exists, or: %w", err)
 		}); err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
-// Command workload runs Xylem on real control planes for some minutes, through the situations
-// for which its dashboard was made, and runs another command meanwhile. It starts a host with
-// two managers, and two members. It continually creates, grows and deletes claims of a
-// mirroring class and of a promise class. In the meantime
+// Command workload runs Xylem on real control planes for some minutes, through the situations that
+// its dashboard should show, while another command runs. It starts a host with two managers, and
+// two members. It continually creates, expands and deletes claims of a mirroring class and of a
+// promise class. Meanwhile:
 //
 //   - the driver of one member creates no disks for a while,
 //   - that member is disconnected and reconnected,

@@ -22,9 +22,9 @@ const (
 	classPromise = "promised"
 	// keptClaim is never deleted.
 	keptClaim = "kept"
-	// pace is the interval at which a claim is created, and all are checked.
+	// pace is the interval at which a claim is created and all claims are checked.
 	pace = 700 * time.Millisecond
-	// age is the age at which a claim is grown, and the time after that until it is deleted.
+	// age is the age at which a claim is expanded, and the time after that until it is deleted.
 	age = 8 * time.Second
 )
 
@@ -69,8 +69,8 @@ func (w *workload) make(ctx context.Context, name, class string, members ...stri
 	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
-// live creates claims with a Pod each at a steady pace. When its Pod has run for a while, it
-// grows each claim and takes a snapshot of it. A while later, it deletes them.
+// live creates claims, each with a Pod, at a steady pace. When the Pod has run for a while, live
+// expands the claim and takes a snapshot of it. Later, it deletes both.
 func (w *workload) live(ctx context.Context) error {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -96,7 +96,7 @@ func (w *workload) live(ctx context.Context) error {
 	}
 }
 
-// age grows and deletes claims that are old enough.
+// age expands and deletes claims that are old enough.
 func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.x.Host.API.List(ctx, &claims, client.InNamespace(space)); err != nil {
@@ -118,7 +118,7 @@ func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 		if claim.Spec.Resources.Requests.Storage().Cmp(grownSize) < 0 {
 			grow := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, grownSize.String())
 			if err := w.x.Host.API.Patch(ctx, claim, client.RawPatch("application/merge-patch+json", grow)); err != nil {
-				return fmt.Errorf("grow claim %s: %w", claim.Name, err)
+				return fmt.Errorf("expand claim %s: %w", claim.Name, err)
 			}
 			if err := w.x.Host.API.Create(ctx, snapshotOf(claim.Name)); client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("take a snapshot of claim %s: %w", claim.Name, err)

@@ -28,7 +28,7 @@ const (
 var managerArgs = []string{"--leader-elect", "--orphan-interval=30s", "--stuck-after=20s"}
 
 const (
-	// finish is how long the other command may draw.
+	// finish is how long the other command may take to draw.
 	finish = 5 * time.Minute
 )
 

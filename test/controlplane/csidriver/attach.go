@@ -24,7 +24,7 @@ func (d *Driver) ControllerPublishVolume(
 		v, ok := d.store.get(r.GetVolumeId())
 		switch {
 		case !ok:
-			return status.Errorf(codes.NotFound, "no volume %s", r.GetVolumeId())
+			return status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 		case r.GetNodeId() == "":
 			return status.Error(codes.InvalidArgument, "node ID is required")
 		case slices.Contains(v.Nodes, r.GetNodeId()):
@@ -65,7 +65,7 @@ func (d *Driver) ControllerUnpublishVolume(
 func (d *Driver) attach(id string, f func([]string) []string) error {
 	_, err := d.store.change(id, 0, func(v *volume) { v.Nodes = f(slices.Clone(v.Nodes)) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return status.Errorf(codes.NotFound, "no volume %s", id)
+		return status.Errorf(codes.NotFound, "volume %s does not exist", id)
 	}
 	if err != nil {
 		return d.storeError(err, id)

@@ -112,7 +112,7 @@ func TestCloneHoldsWhatItsSourceHeld(t *testing.T) {
 	clone := d.mustCreate(t, creation("b", fromVolume(source)))
 	write(t, dir, source, "tuesday")
 	if again := d.mustCreate(t, creation("b", fromVolume(source))); again != clone {
-		t.Errorf("repeated creation made %s, want %s", again, clone)
+		t.Errorf("repeated creation created %s, want %s", again, clone)
 	}
 	if _, err := d.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: source}); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestCloneHoldsWhatItsSourceHeld(t *testing.T) {
 		t.Errorf("entry of the clone (-want +got):\n%s", diff)
 	}
 	if len(live) != 1 {
-		t.Errorf("live = %v, want the clone alone", live)
+		t.Errorf("live = %v, want only the clone", live)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestNewDisksDiffer(t *testing.T) {
 	a, b := d.mustCreate(t, creation("a", nil)), d.mustCreate(t, creation("b", nil))
 	live := book(t, dir).Live()
 	if live[a].Data == "" || live[a].Data == live[b].Data {
-		t.Errorf("data %q and %q, want two different ones", live[a].Data, live[b].Data)
+		t.Errorf("data %q and %q, want different values", live[a].Data, live[b].Data)
 	}
 	wantData(t, dir, a, live[a].Data)
 }
@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 	slow.Parameters[ParamReadyAfter] = "1h"
 	unready := d.mustSnap(t, slow)
 	if unready.GetReadyToUse() {
-		t.Error("a snapshot that takes an hour is ready")
+		t.Error("a snapshot is ready that takes an hour")
 	}
 	held := creation("held", nil)
 	held.Parameters[ParamHeldBySnapshots] = "true"
@@ -232,19 +232,19 @@ func TestRefusals(t *testing.T) {
 		call func(context.Context) error
 		want codes.Code
 	}{
-		"clone of nothing":                   {create(creation("x", fromVolume("none"))), codes.NotFound},
-		"clone without an ID":                {create(creation("x", fromVolume(""))), codes.NotFound},
-		"clone into less":                    {create(small(fromVolume(source))), codes.OutOfRange},
-		"another volume of the clone's name": {create(creation("copy", nil)), codes.AlreadyExists},
-		"restore of nothing":                 {create(creation("x", fromSnapshot("none"))), codes.NotFound},
-		"restore into less":                  {create(small(fromSnapshot(sn))), codes.OutOfRange},
-		"restore too early":                  {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
-		"snapshot of nothing":                {take(snap("x", "none")), codes.NotFound},
-		"snapshot without a volume":          {take(snap("x", "")), codes.InvalidArgument},
-		"snapshot with a path as its name":   {take(snap("../x", source)), codes.InvalidArgument},
-		"delay that is none":                 {take(badDelay), codes.InvalidArgument},
-		"another snapshot of the name":       {take(snap("s", heldID)), codes.AlreadyExists},
-		"volume that its snapshot holds": {func(ctx context.Context) error {
+		"clone of nothing":                     {create(creation("x", fromVolume("none"))), codes.NotFound},
+		"clone without an ID":                  {create(creation("x", fromVolume(""))), codes.NotFound},
+		"clone into less":                      {create(small(fromVolume(source))), codes.OutOfRange},
+		"another volume with the clone's name": {create(creation("copy", nil)), codes.AlreadyExists},
+		"restore of nothing":                   {create(creation("x", fromSnapshot("none"))), codes.NotFound},
+		"restore into less":                    {create(small(fromSnapshot(sn))), codes.OutOfRange},
+		"restore too early":                    {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
+		"snapshot of nothing":                  {take(snap("x", "none")), codes.NotFound},
+		"snapshot without a volume":            {take(snap("x", "")), codes.InvalidArgument},
+		"snapshot with a path as its name":     {take(snap("../x", source)), codes.InvalidArgument},
+		"invalid delay":                        {take(badDelay), codes.InvalidArgument},
+		"another snapshot with the name":       {take(snap("s", heldID)), codes.AlreadyExists},
+		"volume whose snapshot depends on it": {func(ctx context.Context) error {
 			_, err := d.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: heldID})
 			return err
 		}, codes.FailedPrecondition},
@@ -257,7 +257,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	if got := len(book(t, dir).LiveIDs()); got != 3 {
-		t.Errorf("%d volumes, want the 3 that were not refused", got)
+		t.Errorf("%d volumes, want the 3 that were not rejected", got)
 	}
 
 	if _, err := d.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: heldSnapshot}); err != nil {
@@ -373,7 +373,7 @@ func TestRestartMakesTheLedgerAgreeOnSnapshots(t *testing.T) {
 		t.Errorf("live snapshots = %v, want the new one as recovered", live)
 	}
 	if _, err := os.Stat(half); !os.IsNotExist(err) {
-		t.Errorf("a half made snapshot is still there: %v", err)
+		t.Errorf("an incomplete snapshot still exists: %v", err)
 	}
 	if data, err := ReadSnapshotData(dir, "snap-new"); err != nil || data != source {
 		t.Errorf("the snapshot holds %q, %v, want %q", data, err, source)

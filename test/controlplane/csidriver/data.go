@@ -15,10 +15,10 @@ import (
 func WriteData(dir, volumeID, data string) error {
 	disk := filepath.Join(VolumesDir(dir), volumeID)
 	if _, err := os.Stat(disk); err != nil {
-		return fmt.Errorf("writing to volume %s: %w", volumeID, err)
+		return fmt.Errorf("write to volume %s: %w", volumeID, err)
 	}
 	if err := os.WriteFile(filepath.Join(disk, dataFile), []byte(data), 0o600); err != nil {
-		return fmt.Errorf("writing to volume %s: %w", volumeID, err)
+		return fmt.Errorf("write to volume %s: %w", volumeID, err)
 	}
 	return nil
 }
@@ -27,7 +27,7 @@ func WriteData(dir, volumeID, data string) error {
 func ReadData(dir, volumeID string) (string, error) {
 	data, err := readData(filepath.Join(VolumesDir(dir), volumeID))
 	if err != nil {
-		return "", fmt.Errorf("reading volume %s: %w", volumeID, err)
+		return "", fmt.Errorf("read volume %s: %w", volumeID, err)
 	}
 	return data, nil
 }
@@ -40,7 +40,7 @@ func readData(disk string) (string, error) {
 // fill fills the directory dst with the content of the volume or snapshot source, or creates an
 // empty disk without a source. It returns the identifier of the data.
 func (s *store) fill(dst, source, id string) (string, error) {
-	if err := os.RemoveAll(dst); err != nil { // From an earlier failure.
+	if err := os.RemoveAll(dst); err != nil { // Left from an earlier failure.
 		return "", err
 	}
 	if err := os.Mkdir(dst, 0o750); err != nil {
@@ -54,7 +54,7 @@ func (s *store) fill(dst, source, id string) (string, error) {
 		from = filepath.Join(s.snapshotsDir, source)
 	}
 	if err := copyTree(dst, from); err != nil {
-		return "", fmt.Errorf("copying %s: %w", source, err)
+		return "", fmt.Errorf("copy %s: %w", source, err)
 	}
 	return readData(dst)
 }
@@ -70,7 +70,7 @@ func copyTree(dst, from string) error {
 		case entry.IsDir():
 			return os.Mkdir(filepath.Join(dst, path), 0o750)
 		case !entry.Type().IsRegular():
-			return fmt.Errorf("%s is no regular file", path)
+			return fmt.Errorf("%s is not a regular file", path)
 		}
 		return copySparse(filepath.Join(dst, path), filepath.Join(from, path))
 	})

@@ -22,16 +22,16 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// StorageClass parameters that the driver uses. It stores others without reading them.
+// StorageClass parameters that the driver interprets. It only stores others.
 const (
 	// ParamMaxBytes limits the capacity of a volume, in bytes. Creation and expansion above it
 	// fail with OutOfRange.
 	ParamMaxBytes = "maxBytes"
-	// ParamNodeExpansion "true" leaves the last step of an expansion to the node. There is no
-	// kubelet, so it never happens.
+	// ParamNodeExpansion "true" leaves the last step of an expansion to the node. Without a
+	// kubelet, this step never happens.
 	ParamNodeExpansion = "nodeExpansion"
-	// ParamHeldBySnapshots "true" makes DeleteVolume fail with FailedPrecondition while the
-	// volume has snapshots. Drivers do so if their snapshots are part of the volume.
+	// ParamHeldBySnapshots "true" makes DeleteVolume fail with FailedPrecondition while the volume
+	// has snapshots. Drivers whose snapshots are part of the volume behave like this.
 	ParamHeldBySnapshots = "heldBySnapshots"
 )
 
@@ -56,8 +56,8 @@ type Options struct {
 	MaxVolumeBytes, CapacityBytes int64
 	// Attach announces that volumes must be attached to a node.
 	Attach bool
-	// Node is the name of the node that the driver serves the node service on, if that node has a
-	// kubelet. Without a name, there is no node service.
+	// Node is the name of the node with a kubelet for which the driver serves the node service. If
+	// it is empty, there is no node service.
 	Node string
 }
 
@@ -76,7 +76,7 @@ type Driver struct {
 // New returns a driver that continues with the state in its directory.
 func New(o Options) (*Driver, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-		return nil, fmt.Errorf("making the driver's directory: %w", err)
+		return nil, fmt.Errorf("create the driver's directory: %w", err)
 	}
 	book, err := ledger.Open(LedgerPath(o.Dir))
 	if err != nil {
@@ -89,11 +89,11 @@ func New(o Options) (*Driver, error) {
 	return &Driver{options: o, book: book, store: s, faults: newInjector(o.Dir)}, nil
 }
 
-// Listen listens on a unix socket. It removes one that is there, because a driver that was
-// killed leaves its sockets behind.
+// Listen listens on a unix socket. It removes an existing one, because a killed driver leaves its
+// sockets behind.
 func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing the old socket: %w", err)
+		return nil, fmt.Errorf("remove the old socket: %w", err)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *Driver) ValidateVolumeCapabilities(
 		return nil, status.Error(codes.InvalidArgument, "volume ID and capabilities are required")
 	}
 	if _, ok := d.store.get(r.GetVolumeId()); !ok {
-		return nil, status.Errorf(codes.NotFound, "no volume %s", r.GetVolumeId())
+		return nil, status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{
 		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
@@ -258,7 +258,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 			return status.Errorf(codes.AlreadyExists, "volume %s exists with %d bytes", have.Name, have.CapacityBytes)
 		}
 		if have.Source != want.Source {
-			return status.Errorf(codes.AlreadyExists, "volume %s exists, made from %q", have.Name, have.Source)
+			return status.Errorf(codes.AlreadyExists, "volume %s exists, created from %q", have.Name, have.Source)
 		}
 		e.VolumeID, e.CapacityBytes, e.Data = have.ID, have.CapacityBytes, have.Data
 		return nil
@@ -272,11 +272,11 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	}}, nil
 }
 
-// admit rejects what the driver cannot create.
+// admit rejects volumes that the driver cannot create.
 func (d *Driver) admit(r *csi.CreateVolumeRequest, want volume) error {
 	switch {
 	case !volumeName.MatchString(r.GetName()):
-		return status.Errorf(codes.InvalidArgument, "volume name %q is not a plain file name", r.GetName())
+		return status.Errorf(codes.InvalidArgument, "volume name %q is not a valid file name", r.GetName())
 	case len(r.GetVolumeCapabilities()) == 0:
 		return status.Error(codes.InvalidArgument, "volume capabilities are required")
 	}
@@ -296,14 +296,14 @@ func (d *Driver) withinLimit(name string, bytes int64, parameters map[string]str
 		limit = n
 	}
 	if limit > 0 && bytes > limit {
-		return status.Errorf(codes.OutOfRange, "volume %s: %d bytes asked for, at most %d can be had", name, bytes, limit)
+		return status.Errorf(codes.OutOfRange, "volume %s: %d bytes requested, but the limit is %d", name, bytes, limit)
 	}
 	return nil
 }
 
 func (d *Driver) storeError(err error, name string) error {
 	if errors.Is(err, errFull) {
-		return status.Errorf(codes.ResourceExhausted, "volume %s: the %d bytes of the pool are used up",
+		return status.Errorf(codes.ResourceExhausted, "volume %s: all %d bytes of the pool are in use",
 			name, d.options.CapacityBytes)
 	}
 	return status.Error(codes.Internal, err.Error())
@@ -339,7 +339,7 @@ func (d *Driver) ControllerExpandVolume(
 		want := e.CapacityBytes
 		v, ok := d.store.get(r.GetVolumeId())
 		if !ok {
-			return status.Errorf(codes.NotFound, "no volume %s", r.GetVolumeId())
+			return status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 		}
 		if err := d.withinLimit(v.Name, want, v.Parameters); err != nil {
 			return err
@@ -370,7 +370,7 @@ func (d *Driver) ControllerModifyVolume(
 	e.Parameters = r.GetMutableParameters()
 	err := d.call(ctx, e, func(*ledger.Entry) error {
 		if _, ok := d.store.get(r.GetVolumeId()); !ok {
-			return status.Errorf(codes.NotFound, "no volume %s", r.GetVolumeId())
+			return status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 		}
 		_, err := d.store.change(r.GetVolumeId(), 0, func(v *volume) {
 			if v.Mutable == nil {
@@ -409,7 +409,7 @@ func size(r *csi.CapacityRange) int64 {
 	return defaultBytes
 }
 
-// classParameters omits the parameters that the provisioner adds to a class's.
+// classParameters returns a class's parameters without those that the provisioner adds.
 func classParameters(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {

@@ -20,7 +20,7 @@ import (
 // faultsFile is the file with a driver's faults, in its directory.
 const faultsFile = "faults.json"
 
-// stallPoll is how often a stalled call checks whether it may continue.
+// stallPoll is the interval at which a stalled call checks whether it may continue.
 const stallPoll = 20 * time.Millisecond
 
 // Fault makes calls of one method fail.
@@ -30,7 +30,7 @@ type Fault struct {
 	// Claim, as "namespace/name", restricts the fault to volumes created for that
 	// claim, and to their snapshots.
 	Claim string `json:"claim,omitempty"`
-	// Times is how many calls fail; 0 means all until the faults change.
+	// Times is the number of calls that fail; 0 means all until the faults change.
 	Times int `json:"times,omitempty"`
 	// Stall delays the call until the faults change or its caller gives up.
 	Stall bool `json:"stall,omitempty"`
@@ -54,15 +54,15 @@ type faultFile struct {
 func SetFaults(dir string, faults ...Fault) error {
 	content, err := json.Marshal(faultFile{ID: rand.Text(), Faults: faults})
 	if err != nil {
-		return fmt.Errorf("setting faults: %w", err)
+		return fmt.Errorf("set faults: %w", err)
 	}
 	path := filepath.Join(dir, faultsFile)
 	tmp := path + "." + rand.Text()
 	if err := os.WriteFile(tmp, content, 0o600); err != nil {
-		return fmt.Errorf("setting faults: %w", err)
+		return fmt.Errorf("set faults: %w", err)
 	}
 	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("setting faults: %w", err)
+		return fmt.Errorf("set faults: %w", err)
 	}
 	return nil
 }
@@ -86,11 +86,11 @@ func (i *injector) load() (faultFile, error) {
 		return faultFile{}, nil
 	}
 	if err != nil {
-		return faultFile{}, fmt.Errorf("reading faults: %w", err)
+		return faultFile{}, fmt.Errorf("read faults: %w", err)
 	}
 	var f faultFile
 	if err := json.Unmarshal(content, &f); err != nil {
-		return faultFile{}, fmt.Errorf("reading faults: %w", err)
+		return faultFile{}, fmt.Errorf("read faults: %w", err)
 	}
 	return f, nil
 }

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount shows the directory at the target, too.
+// mount bind-mounts the directory at the target.
 func mount(dir, target string, readOnly bool) error {
 	if err := unix.Mount(dir, target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mounting %s at %s: %w", dir, target, err)
+		return fmt.Errorf("mount %s at %s: %w", dir, target, err)
 	}
 	if !readOnly {
 		return nil
 	}
-	// A bind mount takes this flag in a second step only.
+	// A bind mount accepts this flag only in a second step.
 	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		return errors.Join(fmt.Errorf("making %s read-only: %w", target, err), unmount(target))
+		return errors.Join(fmt.Errorf("make %s read-only: %w", target, err), unmount(target))
 	}
 	return nil
 }

@@ -35,13 +35,13 @@ func TestPublish(t *testing.T) {
 			}
 			err := os.WriteFile(filepath.Join(target, "new"), nil, 0o600)
 			if got := errors.Is(err, unix.EROFS); got != readOnly {
-				t.Errorf("writing ended with %v", err)
+				t.Errorf("the write returned %v", err)
 			}
 			if err := unpublish(target); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Lstat(target); !os.IsNotExist(err) {
-				t.Errorf("the target is there: %v", err)
+				t.Errorf("the target still exists: %v", err)
 			}
 			if content, err := os.ReadFile(filepath.Join(disk, "file")); err != nil || string(content) != "data" {
 				t.Errorf("the disk has %q: %v", content, err)
@@ -72,7 +72,7 @@ func TestUnpublishKeepsData(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // The second time, the target is gone.
+	for range 2 { // The second time, the target does not exist.
 		if err := unpublish(target); err != nil {
 			t.Error(err)
 		}

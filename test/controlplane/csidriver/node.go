@@ -31,21 +31,21 @@ func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 	}
 	v, ok := d.store.get(r.GetVolumeId())
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "no volume %s", r.GetVolumeId())
+		return nil, status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 	}
 	if err := publish(filepath.Join(d.store.dir, v.ID), r.GetTargetPath(), r.GetReadonly()); err != nil {
-		return nil, status.Errorf(codes.Internal, "publishing volume %s: %v", v.ID, err)
+		return nil, status.Errorf(codes.Internal, "publish volume %s: %v", v.ID, err)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume implements csi.NodeServer. Unpublishing what is not published succeeds.
+// NodeUnpublishVolume implements csi.NodeServer. It succeeds if the volume is not published.
 func (d *Driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume ID and target path are required")
 	}
 	if err := unpublish(r.GetTargetPath()); err != nil {
-		return nil, status.Errorf(codes.Internal, "unpublishing volume %s: %v", r.GetVolumeId(), err)
+		return nil, status.Errorf(codes.Internal, "unpublish volume %s: %v", r.GetVolumeId(), err)
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
@@ -75,13 +75,13 @@ func same(disk, target string) (bool, error) {
 }
 
 // unpublish removes the target only once nothing is mounted there: os.Remove fails on a directory
-// with files, so that it never removes what is on a disk.
+// with files, so that it never removes the data on a disk.
 func unpublish(target string) error {
 	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := unmount(target); err != nil {
-		return fmt.Errorf("unmounting %s: %w", target, err)
+		return fmt.Errorf("unmount %s: %w", target, err)
 	}
 	return os.Remove(target)
 }

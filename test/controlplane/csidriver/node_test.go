@@ -55,7 +55,7 @@ func dial(t *testing.T, socket string) *grpc.ClientConn {
 	return conn
 }
 
-// socketDir is a directory whose path is short enough for a socket.
+// socketDir returns a directory whose path is short enough for a socket.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
@@ -96,7 +96,7 @@ func TestRegistersWithTheKubelet(t *testing.T) {
 	}
 	_, err = kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "no"})
 	if got := status.Code(err); got != codes.FailedPrecondition {
-		t.Errorf("a rejected registration is answered with %s", got)
+		t.Errorf("a rejected registration gets %s", got)
 	}
 	node, err := csi.NewNodeClient(driver).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil {

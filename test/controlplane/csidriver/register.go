@@ -13,7 +13,8 @@ import (
 // csiVersion is the version of CSI that the driver announces to the kubelet.
 const csiVersion = "1.0.0"
 
-// registrar answers the kubelet, which finds its socket and asks which plugin registers by it.
+// registrar responds to the kubelet, which finds its socket and asks which plugin registers with
+// it.
 type registrar struct {
 	registration.UnimplementedRegistrationServer
 
@@ -42,7 +43,7 @@ func (r registrar) NotifyRegistrationStatus(_ context.Context, s *registration.R
 func (d *Driver) Register(ctx context.Context, path, endpoint string) error {
 	listener, err := Listen(ctx, path)
 	if err != nil {
-		return fmt.Errorf("registering with the kubelet: %w", err)
+		return fmt.Errorf("register with the kubelet: %w", err)
 	}
 	server := grpc.NewServer()
 	registration.RegisterRegistrationServer(server, registrar{name: d.options.Name, endpoint: endpoint})

@@ -23,7 +23,7 @@ import (
 const (
 	// snapshotsDir holds a directory for each snapshot, within the driver's.
 	snapshotsDir = "snapshots"
-	// ParamReadyAfter is a VolumeSnapshotClass parameter: how long a new snapshot is not ready to
+	// ParamReadyAfter is a VolumeSnapshotClass parameter: the time until a new snapshot is ready to
 	// use (Go duration).
 	ParamReadyAfter = "readyAfter"
 	// MethodUpload is not a CSI call. A Fault with this method keeps snapshots, or those of its
@@ -52,7 +52,7 @@ type snapshot struct {
 	Parameters     map[string]string `json:"parameters,omitempty"`
 	VolumeSnapshot string            `json:"volumeSnapshot,omitempty"`
 	ContentName    string            `json:"contentName,omitempty"`
-	// The source volume's.
+	// The values of the source volume.
 	VolumeName     string `json:"volumeName,omitempty"`
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	ClaimName      string `json:"claimName,omitempty"`
@@ -77,7 +77,7 @@ func (sn snapshot) entry(method string) ledger.Entry {
 func ReadSnapshotData(dir, snapshotID string) (string, error) {
 	data, err := readData(filepath.Join(dir, snapshotsDir, snapshotID))
 	if err != nil {
-		return "", fmt.Errorf("reading snapshot %s: %w", snapshotID, err)
+		return "", fmt.Errorf("read snapshot %s: %w", snapshotID, err)
 	}
 	return data, nil
 }
@@ -97,14 +97,14 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 		want.SizeBytes, want.VolumeName = v.CapacityBytes, v.Name
 		want.ClaimNamespace, want.ClaimName, want.PVName = v.ClaimNamespace, v.ClaimName, v.PVName
 	} else if have, ok := d.store.getSnapshot(want.ID); ok {
-		want = have // The volume may be gone.
+		want = have // The volume may have been deleted.
 	}
 	var have snapshot
 	e := want.entry(ledger.CreateSnapshot)
 	e.SnapshotID = ""
 	err := d.call(ctx, e, func(e *ledger.Entry) error {
 		if !volumeName.MatchString(r.GetName()) || r.GetSourceVolumeId() == "" {
-			return status.Errorf(codes.InvalidArgument, "snapshot name %q of volume %q: want a plain file name and an ID",
+			return status.Errorf(codes.InvalidArgument, "snapshot name %q of volume %q: want a valid file name and an ID",
 				r.GetName(), r.GetSourceVolumeId())
 		}
 		var err error
@@ -137,7 +137,7 @@ func (d *Driver) take(want snapshot) (have snapshot, existed bool, err error) {
 	want.Ready = want.Taken.Add(delay)
 	have, existed, err = d.store.takeSnapshot(want)
 	if errors.Is(err, fs.ErrNotExist) {
-		return snapshot{}, false, status.Errorf(codes.NotFound, "no volume %s", want.Volume)
+		return snapshot{}, false, status.Errorf(codes.NotFound, "volume %s does not exist", want.Volume)
 	}
 	if err != nil {
 		return snapshot{}, false, d.storeError(err, want.Name)
@@ -145,7 +145,7 @@ func (d *Driver) take(want snapshot) (have snapshot, existed bool, err error) {
 	return have, existed, nil
 }
 
-// answer returns a snapshot as callers see it.
+// answer converts a snapshot to a CSI response.
 func (d *Driver) answer(sn snapshot) (*csi.Snapshot, error) {
 	uploading, err := d.faults.has(MethodUpload, sn.ClaimNamespace+"/"+sn.ClaimName)
 	if err != nil {
@@ -220,7 +220,7 @@ func (d *Driver) admitSource(source *csi.VolumeContentSource, want volume) error
 	if id := source.GetSnapshot().GetSnapshotId(); id != "" {
 		sn, ok := d.store.getSnapshot(id)
 		if !ok {
-			return status.Errorf(codes.NotFound, "no snapshot %s", id)
+			return status.Errorf(codes.NotFound, "snapshot %s does not exist", id)
 		}
 		answer, err := d.answer(sn)
 		if err != nil {
@@ -233,12 +233,12 @@ func (d *Driver) admitSource(source *csi.VolumeContentSource, want volume) error
 	} else {
 		v, ok := d.store.get(source.GetVolume().GetVolumeId())
 		if !ok {
-			return status.Errorf(codes.NotFound, "no volume %q to clone", source.GetVolume().GetVolumeId())
+			return status.Errorf(codes.NotFound, "volume %q, the source of the clone, does not exist", source.GetVolume().GetVolumeId())
 		}
 		size = v.CapacityBytes
 	}
 	if want.CapacityBytes < size {
-		return status.Errorf(codes.OutOfRange, "volume %s: %d bytes asked for, and the source has %d", want.Name, want.CapacityBytes, size)
+		return status.Errorf(codes.OutOfRange, "volume %s: %d bytes requested, but the source has %d", want.Name, want.CapacityBytes, size)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type volume struct {
 	// initial content of the disk.
 	Source string `json:"source,omitempty"`
 	Data   string `json:"data,omitempty"`
-	// Nodes are those to which it is attached.
+	// Nodes are the nodes to which it is attached.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
@@ -79,10 +79,10 @@ func openStore(dir string, book *ledger.Writer) (*store, error) {
 	s := &store{dir: VolumesDir(dir), snapshotsDir: filepath.Join(dir, snapshotsDir)}
 	var err error
 	if s.volumes, err = readAll(s.dir, func(v volume) string { return v.ID }); err != nil {
-		return nil, fmt.Errorf("opening the volumes: %w", err)
+		return nil, fmt.Errorf("open the volumes: %w", err)
 	}
 	if s.snapshots, err = readAll(s.snapshotsDir, func(sn snapshot) string { return sn.ID }); err != nil {
-		return nil, fmt.Errorf("opening the snapshots: %w", err)
+		return nil, fmt.Errorf("open the snapshots: %w", err)
 	}
 	l, err := ledger.Read(LedgerPath(dir))
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *store) totalLocked() int64 {
 }
 
 // errFull is returned if a volume would exceed the total capacity.
-var errFull = errors.New("no room left")
+var errFull = errors.New("no capacity left")
 
 // create creates v unless it exists, and returns the existing or new volume. room limits the
 // total capacity of all volumes; 0 means no limit. If v.Source is set, the disk is a copy of it,
@@ -244,7 +244,7 @@ func (s *store) remove(id string) (existed bool, err error) {
 	return true, os.RemoveAll(tmp)
 }
 
-// change replaces the record of a volume by the result of f. room is as in create.
+// change replaces the record of a volume with the result of f. room is as in create.
 func (s *store) change(id string, room int64, f func(*volume)) (changed volume, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

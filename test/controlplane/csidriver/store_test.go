@@ -64,7 +64,7 @@ func TestRestartMakesTheLedgerAgree(t *testing.T) {
 		t.Errorf("after removal and growth (-want +got):\n%s", diff)
 	}
 	if _, ok := s.get("b"); !ok {
-		t.Error("b was forgotten")
+		t.Error("b is missing")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestHalfMadeVolumeIsRemoved(t *testing.T) {
 	}
 	open(t, dir)
 	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("it still exists: %v", err)
 	}
 	if got := live(t, dir); len(got) != 0 {
 		t.Errorf("live = %v, want none", got)

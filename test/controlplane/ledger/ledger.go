@@ -42,9 +42,9 @@ type Entry struct {
 	// driver returned. Either may be empty.
 	VolumeName string `json:"volumeName,omitempty"`
 	VolumeID   string `json:"volumeID,omitempty"`
-	// CapacityBytes is the capacity after the call, or what was requested if it failed.
+	// CapacityBytes is the capacity after the call, or the requested capacity if the call failed.
 	CapacityBytes int64 `json:"capacityBytes,omitempty"`
-	// Parameters are the class's, without the claim's identity.
+	// Parameters are the class's parameters, without the claim's identity.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Claim and Volume are the objects for which the call was made, if the provisioner passes
 	// them (--extra-create-metadata).
@@ -65,11 +65,13 @@ type Entry struct {
 	ContentName    string `json:"contentName,omitempty"`
 	// NodeID is the node to which the volume was attached, or from which it was detached.
 	NodeID string `json:"nodeID,omitempty"`
-	// Repeated: the call changed nothing, because an earlier one had succeeded.
+	// Repeated reports whether the call changed nothing because an earlier one had succeeded.
 	Repeated bool `json:"repeated,omitempty"`
-	// Recovered: written at a restart, for a change on disk that a crash left without an entry.
+	// Recovered reports whether the entry was written at a restart, for a change on disk that a
+	// crash left without an entry.
 	Recovered bool `json:"recovered,omitempty"`
-	// ReplyLost: the call was executed, but its response was not sent (fault injection).
+	// ReplyLost reports whether the call was executed but its response was not sent (fault
+	// injection).
 	ReplyLost bool `json:"replyLost,omitempty"`
 }
 
@@ -89,7 +91,7 @@ func Read(path string) (*Ledger, error) {
 		return &Ledger{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", err)
+		return nil, fmt.Errorf("read the ledger: %w", err)
 	}
 	l := &Ledger{}
 	for line := range bytes.Lines(content) {
@@ -98,7 +100,7 @@ func Read(path string) (*Ledger, error) {
 		}
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("reading the ledger: entry %d: %w", len(l.Entries)+1, err)
+			return nil, fmt.Errorf("read the ledger: entry %d: %w", len(l.Entries)+1, err)
 		}
 		l.Entries = append(l.Entries, e)
 	}
@@ -169,8 +171,8 @@ func (l *Ledger) Attached() map[string][]string {
 	return attached
 }
 
-// Count returns how many calls of a method changed the disks. Repeated calls and failures do not
-// count.
+// Count returns the number of calls of a method that changed the disks, without repeated and failed
+// calls.
 func (l *Ledger) Count(method string) int {
 	n := 0
 	for _, e := range l.Entries {
@@ -181,7 +183,7 @@ func (l *Ledger) Count(method string) int {
 	return n
 }
 
-// Calls returns the number of calls of a method, whatever the response.
+// Calls returns the number of calls of a method, including failed ones.
 func (l *Ledger) Calls(method string) int {
 	n := 0
 	for _, e := range l.Entries {
@@ -227,10 +229,10 @@ type Writer struct {
 func Open(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // The driver's own file.
 	if err != nil {
-		return nil, fmt.Errorf("opening the ledger: %w", err)
+		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	if err := cutTornLine(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the ledger: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("open the ledger: %w", err), f.Close())
 	}
 	return &Writer{file: f}, nil
 }
@@ -256,15 +258,15 @@ func cutTornLine(f *os.File) error {
 func (w *Writer) Append(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("writing the ledger: %w", err)
+		return fmt.Errorf("write the ledger: %w", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := w.file.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("writing the ledger: %w", err)
+		return fmt.Errorf("write the ledger: %w", err)
 	}
 	if err := w.file.Sync(); err != nil {
-		return fmt.Errorf("writing the ledger: %w", err)
+		return fmt.Errorf("write the ledger: %w", err)
 	}
 	return nil
 }

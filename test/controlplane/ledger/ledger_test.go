@@ -33,11 +33,11 @@ func TestCounts(t *testing.T) {
 	}{
 		"empty": {},
 		"made":  {entries: []ledger.Entry{create("a", "data")}, live: []string{"a"}, creates: 1, attempts: 1},
-		"made twice is made once": {
+		"a repeated creation counts once": {
 			entries: []ledger.Entry{create("a", "data"), repeated}, live: []string{"a"}, creates: 1, attempts: 2,
 		},
-		"a failure makes nothing": {entries: []ledger.Entry{failed}, attempts: 1},
-		"a lost reply still made a volume": {
+		"a failed creation does not count": {entries: []ledger.Entry{failed}, attempts: 1},
+		"a creation with a lost response counts": {
 			entries: []ledger.Entry{lost}, live: []string{"b"}, creates: 1, attempts: 1,
 		},
 		"deleted": {
@@ -48,7 +48,7 @@ func TestCounts(t *testing.T) {
 			},
 			creates: 1, deletes: 1, attempts: 1,
 		},
-		"a failed deletion leaves it live": {
+		"a volume exists after a failed deletion": {
 			entries: []ledger.Entry{
 				create("a", "data"), {Method: ledger.DeleteVolume, Code: "Internal", VolumeID: "a"},
 			},

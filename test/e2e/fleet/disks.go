@@ -23,7 +23,7 @@ import (
 )
 
 // Disks is the StorageClass of the second member whose driver takes snapshots and clones, which
-// kind's own provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
+// kind's provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
 const Disks = "disks"
 
 // DisksDriver is the name of that driver.
@@ -41,8 +41,8 @@ var disks string
 // csiDriver is the name of the driver's program. Its path has a hash.
 const csiDriver = "csidriver"
 
-// programs are the programs of the manifests in a cluster, each in an image of its own. The host
-// only serves VolumeSnapshots: Xylem takes them.
+// programs are the programs of the manifests in a cluster, each in its own image. The host only
+// serves VolumeSnapshots, because Xylem takes them.
 var programs = map[string][]string{
 	HostName: {kubebin.SnapshotController},
 	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},
@@ -135,7 +135,7 @@ func applyAll(ctx context.Context, c *Cluster, manifests string) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading a manifest for %s: %w", c.Name, err)
+			return fmt.Errorf("read a manifest for %s: %w", c.Name, err)
 		}
 		err = c.API.Apply(ctx, client.ApplyConfigurationFromUnstructured(&o), client.FieldOwner("xylem-e2e"), client.ForceOwnership)
 		if err != nil {
@@ -144,7 +144,7 @@ func applyAll(ctx context.Context, c *Cluster, manifests string) error {
 	}
 }
 
-// Disks lists the disks and snapshots that the second member's driver has.
+// Disks lists the disks and snapshots of the second member's driver.
 func (k *Kind) Disks(ctx context.Context) ([]string, error) {
 	return k.list(ctx, Second, disksDir+"/volumes", disksDir+"/snapshots")
 }

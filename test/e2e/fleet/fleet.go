@@ -45,20 +45,20 @@ type Cluster struct {
 func newCluster(name, kubeconfig string) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
+		return nil, fmt.Errorf("read the kubeconfig of %s: %w", name, err)
 	}
 	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("building a scheme: %w", err)
+		return nil, fmt.Errorf("build a scheme: %w", err)
 	}
 	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("making a client of %s: %w", name, err)
+		return nil, fmt.Errorf("create a client of %s: %w", name, err)
 	}
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of %s: %w", name, err)
+		return nil, fmt.Errorf("create a client of %s: %w", name, err)
 	}
 	return &Cluster{Name: name, Kubeconfig: kubeconfig, Config: config, API: api, Typed: typed}, nil
 }
@@ -74,7 +74,7 @@ type Fleet interface {
 	Up(ctx context.Context) error
 	Down(ctx context.Context) error
 
-	// KillManager kills the leading manager without warning. It restarts by itself.
+	// KillManager kills the leading manager without warning. Kubernetes restarts it.
 	KillManager(ctx context.Context) error
 	// Cut and Mend disconnect and reconnect the manager and a member. The member continues to run.
 	Cut(ctx context.Context, member string) error

@@ -41,7 +41,7 @@ const (
 	prefix = "xylem-e2e-"
 	// leaseName is the Lease of the managers' leader election.
 	leaseName = "xylem-manager"
-	// poll and patience are for actions that a cluster completes by itself.
+	// poll and patience are for actions that a cluster completes asynchronously.
 	poll, patience = 500 * time.Millisecond, 3 * time.Minute
 )
 
@@ -119,10 +119,10 @@ func node(name string) string { return prefix + name + "-control-plane" }
 // Up implements Fleet.
 func (k *Kind) Up(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, "docker", "info").CombinedOutput(); err != nil {
-		return fmt.Errorf("kind needs a Docker engine, and none answers: %w\n%s", err, out)
+		return fmt.Errorf("kind needs a Docker engine, but none responds: %w\n%s", err, out)
 	}
 	if err := os.MkdirAll(k.options.Dir, 0o750); err != nil {
-		return fmt.Errorf("making a directory for kubeconfigs: %w", err)
+		return fmt.Errorf("create a directory for kubeconfigs: %w", err)
 	}
 	workload, err := packWorkload(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ nodes:
 func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) (*Cluster, error) {
 	there, err := k.provider.List()
 	if err != nil {
-		return nil, fmt.Errorf("listing the clusters of kind: %w", err)
+		return nil, fmt.Errorf("list the clusters of kind: %w", err)
 	}
 	kubeconfig := filepath.Join(k.options.Dir, name+".kubeconfig")
 	if !slices.Contains(there, prefix+name) {
@@ -182,11 +182,11 @@ func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) 
 			options = append(options, cluster.CreateWithNodeImage(k.options.NodeImage))
 		}
 		if err := k.provider.Create(prefix+name, options...); err != nil {
-			return nil, fmt.Errorf("creating cluster %s: %w%s", name, err, k.explain(err))
+			return nil, fmt.Errorf("create cluster %s: %w%s", name, err, k.explain(err))
 		}
 		k.options.Progress("%s: a node is ready after %s", name, time.Since(start).Round(time.Second))
 	} else if err := k.provider.ExportKubeConfig(prefix+name, kubeconfig, false); err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+		return nil, fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
 	c, err := newCluster(name, kubeconfig)
 	if err != nil {
@@ -212,7 +212,7 @@ func (k *Kind) explain(err error) (more string) {
 		more = "\n" + string(bytes.TrimSpace(failed.Output))
 	}
 	if k.options.NodeImage == "" {
-		more += "\nwhere no registry can be reached, make kind-node-image builds a node image, and " + NodeImageEnv + " names it"
+		more += "\nif no registry is reachable, make kind-node-image builds a node image, and " + NodeImageEnv + " names it"
 	}
 	return more
 }
@@ -226,7 +226,7 @@ func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
 		VolumeBindingMode: &mode, ReclaimPolicy: &policy,
 	}
 	if err := c.API.Create(ctx, class); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making class %s in %s: %w", Class, c.Name, err)
+		return fmt.Errorf("create class %s in %s: %w", Class, c.Name, err)
 	}
 	return nil
 }
@@ -262,7 +262,7 @@ func await(ctx context.Context, what string, check func(context.Context) error) 
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, errors.Join(err, last))
+		return fmt.Errorf("wait for %s: %w", what, errors.Join(err, last))
 	}
 	return nil
 }
@@ -275,9 +275,9 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	}
 	dir, err := os.MkdirTemp("", "xylem-workload-")
 	if err != nil {
-		return nil, fmt.Errorf("making a work directory: %w", err)
+		return nil, fmt.Errorf("create a work directory: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // The images contain it by then.
+	defer func() { _ = os.RemoveAll(dir) }() // The images already contain it.
 	program := filepath.Join(dir, "workload")
 	if err := kubebin.GoBuild(ctx, root, program, "./test/e2e/workload", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
 		return nil, err
@@ -304,18 +304,18 @@ func (k *Kind) load(name string, images map[string]v1.Image) error {
 		reader, writer := io.Pipe()
 		go func() { writer.CloseWithError(image.Write(writer, images)) }()
 		if err := nodeutils.LoadImageArchive(n, reader); err != nil {
-			return fmt.Errorf("loading the tests' image onto %s: %w", n, err)
+			return fmt.Errorf("load the tests' image onto %s: %w", n, err)
 		}
 		if name != HostName {
 			return nil
 		}
 		archive, err := os.Open(k.options.Archive)
 		if err != nil {
-			return fmt.Errorf("reading the manager's image (make image writes it): %w", err)
+			return fmt.Errorf("read the manager's image (make image writes it): %w", err)
 		}
 		defer archive.Close() //nolint:errcheck // Only read.
 		if err := nodeutils.LoadImageArchive(n, archive); err != nil {
-			return fmt.Errorf("loading the manager's image onto %s: %w", n, err)
+			return fmt.Errorf("load the manager's image onto %s: %w", n, err)
 		}
 		return nil
 	})
@@ -334,7 +334,7 @@ func (k *Kind) Retag(from, to string) error {
 func (k *Kind) eachNode(name string, do func(nodes.Node) error) error {
 	list, err := k.provider.ListInternalNodes(prefix + name)
 	if err != nil {
-		return fmt.Errorf("listing the nodes of %s: %w", name, err)
+		return fmt.Errorf("list the nodes of %s: %w", name, err)
 	}
 	for _, n := range list {
 		if err := do(n); err != nil {
@@ -369,10 +369,10 @@ func (k *Kind) delete(names []string) error {
 func (k *Kind) KillManager(ctx context.Context) error {
 	var lease coordinationv1.Lease
 	if err := k.host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: leaseName}, &lease); err != nil {
-		return fmt.Errorf("looking for the leading manager: %w", err)
+		return fmt.Errorf("find the leading manager: %w", err)
 	}
 	if lease.Spec.HolderIdentity == nil {
-		return errors.New("looking for the leading manager: none leads")
+		return errors.New("find the leading manager: none leads")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
@@ -392,11 +392,11 @@ func (k *Kind) Mend(ctx context.Context, member string) error { return k.filter(
 func (k *Kind) filter(ctx context.Context, member, verb string) error {
 	list, err := k.provider.ListInternalNodes(prefix + HostName)
 	if err != nil || len(list) == 0 {
-		return fmt.Errorf("looking for the host's node: %w", err)
+		return fmt.Errorf("find the host's node: %w", err)
 	}
 	address, _, err := list[0].IP()
 	if err != nil {
-		return fmt.Errorf("looking for the host's address: %w", err)
+		return fmt.Errorf("find the host's address: %w", err)
 	}
 	return errors.Join(
 		docker(ctx, "exec", node(member), "iptables", "-w", verb, "INPUT", "-s", address, "-j", "DROP"),
@@ -435,14 +435,14 @@ func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
 	return k.list(ctx, member, "/var/local-path-provisioner")
 }
 
-// list lists what is in directories of a member's nodes, as far as there are such directories.
+// list lists the contents of directories on a member's nodes. It ignores missing directories.
 func (k *Kind) list(ctx context.Context, member string, dirs ...string) ([]string, error) {
 	var files []string
 	err := k.eachNode(member, func(n nodes.Node) error {
 		script := `for dir in "$@"; do ls "$dir" 2>/dev/null || true; done`
 		out, err := exec.CommandContext(ctx, "docker", append([]string{"exec", n.String(), "sh", "-c", script, "sh"}, dirs...)...).Output() //nolint:gosec // Our own node.
 		if err != nil {
-			return fmt.Errorf("listing the disks on %s: %w", n, err)
+			return fmt.Errorf("list the disks on %s: %w", n, err)
 		}
 		files = append(files, strings.Fields(string(out))...)
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Loopback has the same clusters as control planes on this machine, with the manager as a
-// process. Pods do not really run, and Xylem need not be installed.
+// Loopback has the same clusters as control planes on this machine, with the manager as a process.
+// Pods do not really run, and Xylem is not installed.
 type Loopback struct {
 	progress func(format string, args ...any)
 	x        *harness.Xylem
@@ -99,10 +99,10 @@ func (l *Loopback) Start(ctx context.Context, member string) error {
 // Collect implements Fleet.
 func (l *Loopback) Collect(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("making a directory: %w", err)
+		return fmt.Errorf("create a directory: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "manager.log"), []byte(l.x.Manager.Log()), 0o600); err != nil {
-		return fmt.Errorf("writing the manager's log: %w", err)
+		return fmt.Errorf("write the manager's log: %w", err)
 	}
 	for _, c := range append([]*Cluster{l.host}, l.members...) {
 		if err := collectObjects(ctx, c, filepath.Join(dir, c.Name)); err != nil {

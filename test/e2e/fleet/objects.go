@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// each calls do with the objects of every kind of a cluster that can be listed.
+// each calls do with the objects of every listable kind of a cluster.
 func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error) error {
 	config := rest.CopyConfig(c.Config)
 	config.WarningHandler = rest.NoWarnings{} // Hide warnings that a kind is deprecated.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client of %s: %w", c.Name, err)
+		return fmt.Errorf("create a client of %s: %w", c.Name, err)
 	}
 	found, err := discovery.ServerPreferredResources(c.Typed.Discovery())
 	if err != nil {
@@ -34,7 +34,7 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 	for _, group := range found {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
-			return fmt.Errorf("reading what %s has: %w", c.Name, err)
+			return fmt.Errorf("read what %s has: %w", c.Name, err)
 		}
 		for _, kind := range group.APIResources {
 			if !slices.Contains(kind.Verbs, "list") {
@@ -44,9 +44,9 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 			list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-				continue // The kind was removed meanwhile, or cannot be listed although it claims so.
+				continue // The kind was removed in the meantime, or cannot be listed although discovery reports it.
 			case err != nil:
-				return fmt.Errorf("listing %s of %s: %w", resource.Resource, c.Name, err)
+				return fmt.Errorf("list %s of %s: %w", resource.Resource, c.Name, err)
 			}
 			if err := do(resource, list.Items); err != nil {
 				return err
@@ -56,14 +56,14 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 	return nil
 }
 
-// passing are kinds whose objects Kubernetes creates and deletes by itself.
+// passing are kinds whose objects Kubernetes itself creates and deletes.
 var passing = map[string]bool{
 	"events": true, "componentstatuses": true, "certificatesigningrequests": true, "endpointslices": true,
 	"endpoints": true, "ipaddresses": true, "controllerrevisions": true,
 }
 
 // Inventory lists the objects of a cluster by kind, namespace and name, except those that
-// Kubernetes creates and deletes by itself. It also skips Pods and Leases in Kubernetes' own
+// Kubernetes itself creates and deletes. It also skips Pods and Leases in Kubernetes' own
 // namespaces, because a restarted node may replace them.
 func Inventory(ctx context.Context, c *Cluster) ([]string, error) {
 	var names []string
@@ -92,7 +92,7 @@ func Inventory(ctx context.Context, c *Cluster) ([]string, error) {
 func collectObjects(ctx context.Context, c *Cluster, dir string) error {
 	to := filepath.Join(dir, "objects")
 	if err := os.MkdirAll(to, 0o750); err != nil {
-		return fmt.Errorf("making a directory for the objects of %s: %w", c.Name, err)
+		return fmt.Errorf("create a directory for the objects of %s: %w", c.Name, err)
 	}
 	return errors.Join(each(ctx, c, func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error {
 		if len(list) == 0 {
@@ -106,13 +106,13 @@ func collectObjects(ctx context.Context, c *Cluster, dir string) error {
 			o.SetManagedFields(nil)
 			content, err := yaml.Marshal(o.Object)
 			if err != nil {
-				return fmt.Errorf("writing %s of %s: %w", kind.Resource, c.Name, err)
+				return fmt.Errorf("write %s of %s: %w", kind.Resource, c.Name, err)
 			}
 			text.WriteString("---\n" + string(content))
 		}
 		file := filepath.Join(to, kind.GroupResource().String()+".yaml")
 		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-			return fmt.Errorf("writing %s of %s: %w", kind.Resource, c.Name, err)
+			return fmt.Errorf("write %s of %s: %w", kind.Resource, c.Name, err)
 		}
 		return nil
 	}))

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// enabled are the units that kind's base image enables. multi-user.target wants all of them.
+// enabled are the units that kind's base image enables, all in multi-user.target.
 var enabled = []string{"kubelet.service", "containerd.service", "undo-mount-hacks.service"}
 
 // loadBase builds the image on which a node image is based, as kind's images/base/Dockerfile
@@ -34,11 +34,11 @@ func loadBase(ctx context.Context, tag, kind, work string, programs programDirs,
 	//nolint:gosec // Our own directories.
 	out, err := exec.CommandContext(ctx, "tar", "-C", system, "--sort=name", "--numeric-owner", "-cf", archive, ".").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("packing the operating system: %w\n%s", err, out)
+		return fmt.Errorf("pack the operating system: %w\n%s", err, out)
 	}
 	layer, err := tarball.LayerFromFile(archive)
 	if err != nil {
-		return fmt.Errorf("packing the operating system: %w", err)
+		return fmt.Errorf("pack the operating system: %w", err)
 	}
 	scratch, err := image.Scratch("linux", runtime.GOARCH)
 	if err != nil {
@@ -46,10 +46,10 @@ func loadBase(ctx context.Context, tag, kind, work string, programs programDirs,
 	}
 	base, err := mutate.AppendLayers(scratch, layer)
 	if err != nil {
-		return fmt.Errorf("packing the operating system: %w", err)
+		return fmt.Errorf("pack the operating system: %w", err)
 	}
 	base, err = image.Build(base, files, func(c *v1.Config) {
-		c.Env = []string{searchPath, "container=docker"} // systemd detects by this that it runs in a container.
+		c.Env = []string{searchPath, "container=docker"} // This tells systemd that it runs in a container.
 		c.Entrypoint = []string{"/usr/local/bin/entrypoint", "/sbin/init"}
 		c.StopSignal = "SIGRTMIN+3" // systemd shuts down on this signal.
 	})
@@ -67,22 +67,22 @@ func load(ctx context.Context, tag string, img v1.Image) error {
 	cmd := exec.CommandContext(ctx, "docker", "load", "--quiet")
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("loading %s: %w", tag, err)
+		return fmt.Errorf("load %s: %w", tag, err)
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("loading %s: %w", tag, err)
+		return fmt.Errorf("load %s: %w", tag, err)
 	}
 	written := image.Write(in, map[string]v1.Image{tag: img})
 	if err := in.Close(); written == nil {
 		written = err
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("loading %s: %w\n%s", tag, err, out.String())
+		return fmt.Errorf("load %s: %w\n%s", tag, err, out.String())
 	}
 	if written != nil {
-		return fmt.Errorf("loading %s: %w", tag, written)
+		return fmt.Errorf("load %s: %w", tag, written)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func baseFiles(ctx context.Context, kind string, programs programDirs) ([]image.
 		return nil, err
 	}
 	return append(files,
-		// It would register formats with the machine's kernel.
+		// It would register binary formats with the machine's kernel.
 		image.File{Path: "/etc/systemd/system/systemd-binfmt.service", Link: "/dev/null"},
 		image.File{Path: "/etc/systemd/journald.conf.d/kind.conf", Mode: 0o644, Content: []byte("[Journal]\nReadKMsg=no\n")},
 		image.File{Path: "/etc/machine-id", Mode: 0o444},
@@ -138,7 +138,7 @@ func kindFiles(dir string) ([]image.File, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading kind's files: %w", err)
+		return nil, fmt.Errorf("read kind's files: %w", err)
 	}
 	return files, nil
 }
@@ -153,7 +153,7 @@ func lenient(path string) ([]byte, error) {
 	}
 	strict, lenient := []byte("restrict_oom_score_adj = false"), []byte("restrict_oom_score_adj = true")
 	if !bytes.Contains(content, strict) {
-		return nil, fmt.Errorf("%s no longer says %q", path, strict)
+		return nil, fmt.Errorf("%s no longer contains %q", path, strict)
 	}
 	return bytes.Replace(content, strict, lenient, 1), nil
 }
@@ -165,15 +165,15 @@ func baseSpec(ctx context.Context, programs programDirs) ([]byte, error) {
 	cmd.Stderr = io.Discard
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking ctr for the default of containers: %w", err)
+		return nil, fmt.Errorf("read the default specification from ctr: %w", err)
 	}
 	var spec map[string]any
 	if err := json.Unmarshal(out, &spec); err != nil {
-		return nil, fmt.Errorf("reading the default of containers: %w", err)
+		return nil, fmt.Errorf("parse the default specification: %w", err)
 	}
 	process, ok := spec["process"].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the default of containers has no process:\n%s", out)
+		return nil, fmt.Errorf("the default specification has no process:\n%s", out)
 	}
 	delete(process, "rlimits")
 	spec["hooks"] = map[string]any{"createContainer": []any{map[string]any{"path": "/kind/bin/mount-product-files.sh"}}}

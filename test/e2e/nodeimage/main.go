@@ -30,7 +30,7 @@ const defaultImage = "xylem-kind-node:dev"
 
 func main() {
 	image := flag.String("image", defaultImage, "name of the node image")
-	programsOnly := flag.Bool("programs", false, "only build the programs, which needs neither Docker nor root")
+	programsOnly := flag.Bool("programs", false, "only build the programs, without Docker or root")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *image, *programsOnly)
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// progress prints what takes a while.
+// progress prints a message before a long step.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func run(ctx context.Context, image string, programsOnly bool) error {
@@ -59,27 +59,27 @@ func run(ctx context.Context, image string, programsOnly bool) error {
 	if err != nil || programsOnly {
 		return err
 	}
-	progress("node image: the programs are there after %s", time.Since(start).Round(time.Second))
+	progress("node image: built the programs after %s", time.Since(start).Round(time.Second))
 	system, err := bootstrap(ctx)
 	if err != nil {
 		return err
 	}
-	progress("node image: the operating system is there after %s", time.Since(start).Round(time.Second))
+	progress("node image: built the operating system after %s", time.Since(start).Round(time.Second))
 	work, err := os.MkdirTemp("", "xylem-node-image-")
 	if err != nil {
-		return fmt.Errorf("making a work directory: %w", err)
+		return fmt.Errorf("create a work directory: %w", err)
 	}
 	if err := errors.Join(assemble(ctx, root, work, image, programs, system), os.RemoveAll(work)); err != nil {
 		return err
 	}
-	progress("node image: %s is there after %s", image, time.Since(start).Round(time.Second))
+	progress("node image: built %s after %s", image, time.Since(start).Round(time.Second))
 	return nil
 }
 
 // requirements reports missing requirements of this machine before the build begins.
 func requirements(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return errors.New("debootstrap makes device files and changes its root directory: run this as root")
+		return errors.New("debootstrap creates device files and changes its root directory: run this command as root")
 	}
 	for _, program := range []string{"docker", "debootstrap", "tar"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -87,7 +87,7 @@ func requirements(ctx context.Context) error {
 		}
 	}
 	if out, err := exec.CommandContext(ctx, "docker", "info").CombinedOutput(); err != nil {
-		return fmt.Errorf("the Docker engine does not answer: start it: %w\n%s", err, out)
+		return fmt.Errorf("the Docker engine does not respond. Start it: %w\n%s", err, out)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func assemble(ctx context.Context, root, work, image string, programs programDir
 		nodeimage.WithBaseImage(base), nodeimage.WithImage(image), nodeimage.WithLogger(cmd.NewLogger()),
 	)
 	if err != nil {
-		return fmt.Errorf("building %s: %w", image, err)
+		return fmt.Errorf("build %s: %w", image, err)
 	}
 	return nil
 }

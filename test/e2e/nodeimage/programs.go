@@ -51,7 +51,7 @@ const (
 
 var (
 	containerdVersion = []string{containerd + "/version.Version"}
-	// kubeadm compares versions with each other, and finds images by them.
+	// kubeadm compares these versions and uses them to find images.
 	kubernetesVersion = []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 	crictlVersion     = []string{"sigs.k8s.io/cri-tools/pkg/version.Version"}
 )
@@ -102,8 +102,8 @@ func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 		return programDirs{}, err
 	}
 	dirs := programDirs{controlPlane: controlPlane, node: filepath.Join(cache, "node-"+key)}
-	if err := os.MkdirAll(dirs.node, 0o755); err != nil { //nolint:gosec // Programs, for whoever builds.
-		return programDirs{}, fmt.Errorf("making the directory of the programs: %w", err)
+	if err := os.MkdirAll(dirs.node, 0o755); err != nil { //nolint:gosec // Programs, for all users.
+		return programDirs{}, fmt.Errorf("create the directory of the programs: %w", err)
 	}
 	if dirs.kubernetes, err = moduleVersion(ctx, root, kubernetes); err != nil {
 		return programDirs{}, err
@@ -114,7 +114,7 @@ func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
-		progress("[%d/%d] %s: building (the first ones take minutes, for all compile what they share)", i+1, len(list), p.name)
+		progress("[%d/%d] %s: building (the first programs take minutes, because they compile the shared packages)", i+1, len(list), p.name)
 		start := time.Now()
 		if err := build(ctx, root, path, p); err != nil {
 			return programDirs{}, err
@@ -161,7 +161,7 @@ func hashOf(dir string) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("reading what the programs are made of: %w", err)
+		return "", fmt.Errorf("read the sources of the programs: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
@@ -182,7 +182,7 @@ func goList(ctx context.Context, dir, module, format string) (string, error) {
 	cmd.Stderr = &failure
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("finding module %s: %w\n%s", module, err, failure.String())
+		return "", fmt.Errorf("find module %s: %w\n%s", module, err, failure.String())
 	}
 	return strings.TrimSpace(string(out)), nil
 }

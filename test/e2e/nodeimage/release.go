@@ -30,7 +30,7 @@ const registry = "registry.k8s.io"
 func packRelease(ctx context.Context, to, kind, work string, programs programDirs, system string) (err error) {
 	bin := filepath.Join(work, "images")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
-		return fmt.Errorf("making a work directory: %w", err)
+		return fmt.Errorf("create a work directory: %w", err)
 	}
 	files := map[string]string{"server/bin/kubectl": programs.of(kubebin.Kubectl)}
 	for _, name := range []string{"kubelet", "kubeadm"} {
@@ -57,11 +57,11 @@ func packRelease(ctx context.Context, to, kind, work string, programs programDir
 	}
 	version := filepath.Join(work, "version")
 	if err := os.WriteFile(version, []byte(programs.kubernetes), 0o600); err != nil {
-		return fmt.Errorf("packing Kubernetes: %w", err)
+		return fmt.Errorf("pack Kubernetes: %w", err)
 	}
 	files["version"] = version
 	if err := compress(to, "kubernetes", files); err != nil {
-		return fmt.Errorf("packing Kubernetes: %w", err)
+		return fmt.Errorf("pack Kubernetes: %w", err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func packRelease(ctx context.Context, to, kind, work string, programs programDir
 // that kind uses.
 func otherImages(ctx context.Context, kind string, programs programDirs, system string) (map[string]v1.Image, error) {
 	builder := filepath.Join(kind, "pkg/build/nodeimage")
-	wanted := map[string]string{ // where the name is found, and the program in the image
+	wanted := map[string]string{ // the source of the name, and the program in the image
 		`docker\.io/kindest/kindnetd:[\w.-]+`:               "podnet",
 		`docker\.io/kindest/local-path-provisioner:[\w.-]+`: "local-path-provisioner",
 	}
@@ -101,7 +101,7 @@ func otherImages(ctx context.Context, kind string, programs programDirs, system 
 	//nolint:gosec // That we built.
 	out, err := exec.CommandContext(ctx, programs.of("kubeadm"), "config", "images", "list", "--kubernetes-version", programs.kubernetes).Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking kubeadm which images it needs: %w", err)
+		return nil, fmt.Errorf("list the images that kubeadm needs: %w", err)
 	}
 	for _, tag := range strings.Fields(string(out)) {
 		switch repository, _, _ := strings.Cut(tag, ":"); filepath.Base(repository) {
@@ -124,22 +124,22 @@ func otherImages(ctx context.Context, kind string, programs programDirs, system 
 func named(pattern, dir, glob string) (string, error) {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
-		return "", fmt.Errorf("looking for an image's name: %w", err)
+		return "", fmt.Errorf("find an image's name: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, glob))
 	if err != nil {
-		return "", fmt.Errorf("looking for an image's name: %w", err)
+		return "", fmt.Errorf("find an image's name: %w", err)
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file) //nolint:gosec // kind's own.
 		if err != nil {
-			return "", fmt.Errorf("looking for an image's name: %w", err)
+			return "", fmt.Errorf("find an image's name: %w", err)
 		}
 		if found := expression.Find(content); found != nil {
 			return string(found), nil
 		}
 	}
-	return "", fmt.Errorf("no %s names an image like %s: this version of kind needs another recipe", filepath.Join(dir, glob), pattern)
+	return "", fmt.Errorf("no %s has an image like %s: adapt nodeimage to this version of kind", filepath.Join(dir, glob), pattern)
 }
 
 // basics returns files that a Go program may need.
@@ -220,23 +220,23 @@ func saveListed(to string, images map[string]v1.Image) (err error) {
 	}
 	content, err := json.Marshal(list)
 	if err != nil {
-		return fmt.Errorf("listing the images of %s: %w", to, err)
+		return fmt.Errorf("list the images of %s: %w", to, err)
 	}
 	out, err := os.Create(to) //nolint:gosec // In our work directory.
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	// Flush and do not close the writer: the archive continues.
 	first := tar.NewWriter(out)
 	if err := first.WriteHeader(&tar.Header{Name: "repositories", Mode: 0o644, Size: int64(len(content))}); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if _, err := first.Write(content); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if err := first.Flush(); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return image.Write(out, images)
 }

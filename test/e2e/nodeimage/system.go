@@ -32,8 +32,8 @@ var packages = []string{
 	"socat", "systemd", "systemd-sysv", "tar", "util-linux",
 }
 
-// unwanted are the paths that kind's base image removes: units that make no sense in a
-// container, and large files without use.
+// unwanted are the paths that kind's base image removes: units that are useless in a container, and
+// large unused files.
 var unwanted = []string{
 	"lib/systemd/system/sysinit.target.wants/systemd-tmpfiles-setup.service",
 	"lib/systemd/system/multi-user.target.wants/*",
@@ -62,7 +62,7 @@ func bootstrap(ctx context.Context) (string, error) {
 	progress("node image: installing Debian %s with %d packages (a minute or two)", suite, len(packages))
 	unfinished := dir + ".unfinished"
 	if err := os.RemoveAll(unfinished); err != nil {
-		return "", fmt.Errorf("removing what a killed run left: %w", err)
+		return "", fmt.Errorf("remove the leftovers of a killed run: %w", err)
 	}
 	args := []string{"--variant=minbase", "--include=" + strings.Join(packages, ","), suite, unfinished}
 	if mirror := os.Getenv(mirrorEnv); mirror != "" {
@@ -70,13 +70,13 @@ func bootstrap(ctx context.Context) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, "debootstrap", args...) //nolint:gosec // Our own packages.
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("installing Debian %s: %w\n%s", suite, err, lastLines(out, 20))
+		return "", fmt.Errorf("install Debian %s: %w\n%s", suite, err, lastLines(out, 20))
 	}
 	if err := trim(unfinished); err != nil {
 		return "", err
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
-		return "", fmt.Errorf("installing Debian %s: %w", suite, err)
+		return "", fmt.Errorf("install Debian %s: %w", suite, err)
 	}
 	return dir, nil
 }
@@ -90,11 +90,11 @@ func trim(system string) error {
 	for _, pattern := range unwanted {
 		found, err := filepath.Glob(filepath.Join(system, pattern))
 		if err != nil {
-			return fmt.Errorf("looking for %s: %w", pattern, err)
+			return fmt.Errorf("find %s: %w", pattern, err)
 		}
 		for _, path := range found {
 			if err := os.RemoveAll(path); err != nil {
-				return fmt.Errorf("removing %s: %w", path, err)
+				return fmt.Errorf("remove %s: %w", path, err)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func libraries(system string, programs ...string) ([]string, error) {
 	for _, pattern := range []string{"usr/lib/*-linux-gnu", "usr/lib"} {
 		found, err := filepath.Glob(filepath.Join(system, pattern))
 		if err != nil {
-			return nil, fmt.Errorf("looking for libraries: %w", err)
+			return nil, fmt.Errorf("find libraries: %w", err)
 		}
 		dirs = append(dirs, found...)
 	}
@@ -145,7 +145,7 @@ func locate(dirs []string, name string) (string, error) {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("looking for library %s: %w", name, err)
+			return "", fmt.Errorf("find library %s: %w", name, err)
 		}
 	}
 	return "", fmt.Errorf("library %s is not in the system", name)
@@ -155,17 +155,17 @@ func locate(dirs []string, name string) (string, error) {
 func imported(path string) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer file.Close() //nolint:errcheck // Only read.
 	names, err := file.ImportedLibraries()
 	if err != nil {
-		return nil, fmt.Errorf("reading what %s loads: %w", path, err)
+		return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
 	}
 	if loader := file.Section(".interp"); loader != nil {
 		content, err := loader.Data()
 		if err != nil {
-			return nil, fmt.Errorf("reading the loader of %s: %w", path, err)
+			return nil, fmt.Errorf("read the loader of %s: %w", path, err)
 		}
 		names = append(names, strings.TrimRight(string(content), "\x00"))
 	}

@@ -13,7 +13,7 @@
 //	show             print the content of the file
 //	replace WORD...  replace the content of the file with one line
 //
-// With the name tar, it is what kubectl cp runs.
+// With the name tar, it is the program that kubectl cp runs.
 package main
 
 import (
@@ -58,7 +58,7 @@ func main() {
 		log.Fatal(err)
 	}
 	lines := &lines{path: file}
-	// Without a volume, the Pod serves nevertheless.
+	// Without a volume, the Pod still serves requests.
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
 		if err := lines.append("started " + name); err != nil {
 			log.Fatal(err)

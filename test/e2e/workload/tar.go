@@ -15,7 +15,7 @@ import (
 // output, and "xmf - -C DIRECTORY" writes the files of the input to a directory.
 func archive(args []string) error {
 	if len(args) < 3 {
-		return fmt.Errorf("tar %v: not understood", args)
+		return fmt.Errorf("tar %v: not supported", args)
 	}
 	if strings.Contains(args[0], "c") {
 		return pack(args[len(args)-1])
@@ -54,7 +54,7 @@ func unpack(directory string) error {
 		if err != nil {
 			return err
 		}
-		//nolint:gosec // below the directory, whatever the name is
+		//nolint:gosec // below the directory, with any name
 		if err := os.WriteFile(filepath.Join(directory, filepath.Clean("/"+header.Name)), content, 0o600); err != nil {
 			return err
 		}

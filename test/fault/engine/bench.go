@@ -28,7 +28,7 @@ type bench struct {
 	*rig.Rig
 	canaries []canary
 	patience time.Duration
-	// panics of the manager that no run has been judged by yet
+	// panics of the manager that no run has been judged for yet
 	panics []string
 }
 

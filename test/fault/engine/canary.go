@@ -23,7 +23,7 @@ const (
 	anotherHost = "00000000-0000-4000-8000-000000000000"
 )
 
-// canary is an object that does not concern Xylem.
+// canary is an object that Xylem must ignore.
 type canary struct {
 	cluster *harness.Cluster
 	object  client.Object
@@ -44,12 +44,12 @@ func makeCanaries(ctx context.Context, r *rig.Rig) ([]canary, error) {
 		for _, obj := range append([]client.Object{namespace}, objects...) {
 			err := c.API.Create(ctx, obj)
 			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return nil, fmt.Errorf("make %T %s in %s: %w", obj, obj.GetName(), c.Name(), err)
+				return nil, fmt.Errorf("create %T %s in %s: %w", obj, obj.GetName(), c.Name(), err)
 			}
 			all = append(all, canary{c, obj})
 		}
 	}
-	return all, harness.Await(ctx, "the canaries' volumes", func(ctx context.Context) error { return atRest(ctx, all) })
+	return all, harness.Await(ctx, "the canaries' volumes to settle", func(ctx context.Context) error { return atRest(ctx, all) })
 }
 
 // atRest waits until the PV controllers have finished with the volumes.
@@ -96,7 +96,7 @@ func foreign(pod, claim string, change func(*metav1.ObjectMeta)) []client.Object
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		// Gated, so that the scheduler never writes to it.
+		// The scheduling gate keeps the scheduler from writing to it.
 		&corev1.Pod{ObjectMeta: meta(pod), Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/canary"}},
 			Containers:      []corev1.Container{{Name: "main", Image: "example/main"}},

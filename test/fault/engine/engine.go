@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.temp, err = os.MkdirTemp("", "xylem-fault-"); err != nil {
-		return nil, fmt.Errorf("make a directory for the manager: %w", err)
+		return nil, fmt.Errorf("create a directory for the manager: %w", err)
 	}
 	e.options.Manager = filepath.Join(e.temp, "manager")
 	if err := harness.BuildManager(ctx, root, e.options.Manager); err != nil {
@@ -114,7 +114,7 @@ func (e *Engine) remember(r Result) {
 	defer e.mu.Unlock()
 	e.referred[r.Spec.Scenario.Name] = true
 	if r.Err != nil || len(r.Violations) > 0 {
-		return // nothing to compare with
+		return // there is nothing to compare with
 	}
 	if e.options.References[r.Spec.Scenario.Name] != nil {
 		return

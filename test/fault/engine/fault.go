@@ -48,7 +48,7 @@ const (
 	KillRestoreMember Kind = "kill-restore-member" // the same for a member
 )
 
-// Kills are the two ways to die. Errors are the faults that the manager survives.
+// Kills are the two kinds of kill. Errors are the faults that the manager survives.
 var (
 	Kills  = []Kind{KillBefore, KillAfter}
 	Errors = []Kind{
@@ -115,7 +115,7 @@ func ParseKinds(s string) ([]Kind, error) {
 		return everyKind(), nil
 	}
 	if _, known := inProxy[Kind(s)]; !known {
-		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, everyKind())
+		return nil, fmt.Errorf("%q is not a kind of fault: want one of %v, or all", s, everyKind())
 	}
 	return []Kind{Kind(s)}, nil
 }

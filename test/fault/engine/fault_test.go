@@ -179,7 +179,7 @@ func TestSliceIsOfCoreScenarios(t *testing.T) {
 func TestKindsAreComplete(t *testing.T) {
 	for _, kind := range everyKind() {
 		if _, known := inProxy[kind]; !known {
-			t.Errorf("%s: what is the proxy to do?", kind)
+			t.Errorf("%s: no action for the proxy", kind)
 		}
 		for _, prefix := range []string{"lag-", "stale-"} {
 			of, found := strings.CutPrefix(string(kind), prefix)
@@ -189,7 +189,7 @@ func TestKindsAreComplete(t *testing.T) {
 		}
 	}
 	if n := len(everyKind()); n != len(inProxy) {
-		t.Errorf("%d kinds are made, and %d are known", n, len(inProxy))
+		t.Errorf("%d kinds are injected, but %d are known", n, len(inProxy))
 	}
 }
 
@@ -214,21 +214,21 @@ func TestPairsComeFromTheSeed(t *testing.T) {
 				break
 			}
 			if spec.Faults[0].Point == spec.Faults[1].Point {
-				t.Errorf("both faults at %s: only one can happen", spec.Faults[0].Point)
+				t.Errorf("both faults are at %s, but only one can occur there", spec.Faults[0].Point)
 			}
 		}
 		return described(specs)
 	}
 	if diff := cmp.Diff(some(7), some(7)); diff != "" {
-		t.Errorf("one seed, two sequences:\n%s", diff)
+		t.Errorf("two sequences with the same seed:\n%s", diff)
 	}
 	if cmp.Diff(some(7), some(8)) == "" {
-		t.Error("two seeds, one sequence")
+		t.Error("the same sequence with two seeds")
 	}
 }
 
-// TestNoRestoreAfterTheEnd: a restore that is due at a write after the run's end does not begin.
-// Other faults do.
+// TestNoRestoreAfterTheEnd: a restore at a write after the run's end does not begin, but other
+// faults do.
 func TestNoRestoreAfterTheEnd(t *testing.T) {
 	fault := func(kind Kind, n int) Fault { return Fault{kind, Point{"host/patch/pods/app", n}} }
 	atEnd, conflict := fault(RestoreHost, 1), fault(Conflict, 2)
@@ -238,14 +238,14 @@ func TestNoRestoreAfterTheEnd(t *testing.T) {
 		restore: &restore{start: begun},
 	}
 	if !in.close() {
-		t.Fatal("a restore is said to be under way, and none was begun")
+		t.Fatal("a restore is reported as in progress, but none began")
 	}
 	write := proxy.Request{Cluster: "host", Verb: "patch", Resource: "pods", Namespace: namespace, Name: "app"}
 	if got := in.plan(write); got != "" {
-		t.Errorf("the write before which the restore was to be is answered %s", got)
+		t.Errorf("the write at which the restore was due got %s", got)
 	}
 	if got := in.plan(write); got != proxy.Conflict {
-		t.Errorf("the next one is answered %q, want a conflict", got)
+		t.Errorf("the next one got %q, want a conflict", got)
 	}
 	if diff := cmp.Diff([]Fault{atEnd}, in.missed()); diff != "" {
 		t.Errorf("missed faults: -want +got:\n%s", diff)

@@ -142,7 +142,7 @@ func (i *injector) begin(kind Kind) {
 	})
 }
 
-// goneWatches is how many watches are answered with 410 Expired: about as many as a link has.
+// goneWatches is the number of watches that get 410 Expired: about as many as a link has.
 const goneWatches = 8
 
 func (i *injector) each(do func(*proxy.Proxy)) {
@@ -158,7 +158,7 @@ func (i *injector) over() bool {
 	return time.Now().After(i.until) && (i.restore == nil || !i.restore.underWay())
 }
 
-// close prevents further restores, unless one is under way. The evidence is collected next, and a
+// close prevents further restores, unless one is in progress. The evidence is collected next, and a
 // cluster that is down provides none.
 func (i *injector) close() bool {
 	i.mu.Lock()

@@ -22,12 +22,12 @@ func References(scenarios []scenario.Scenario) []Spec {
 }
 
 // Enumerate returns these runs:
-//   - every write of every scenario with both ways to die;
+//   - every write of every scenario with both kinds of kill;
 //   - every write with an error: the kinds of errors in turn, and two errors in a run, half a
 //     scenario apart;
 //   - for every scenario, restores of the host and of a member, while the manager runs and while it
 //     is dead, each at a different write;
-//   - every scenario without a fault, with a minute of rest. These runs mostly wait, and are spread
+//   - every scenario without a fault, with a minute without writes. These runs mostly wait, and are spread
 //     among the others.
 //
 // The seed determines the order, so that a time limit omits some of each. If kinds are given,
@@ -150,7 +150,7 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 
 // Pairs returns an endless sequence of runs with two faults each, at random writes of the
 // scenarios. In one of three runs, the second fault is at a write that only the first causes: one
-// more of its key than the reference has.
+// more write of its key than the reference has.
 func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec] {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be replayed, not to be secret
 	return func(yield func(Spec) bool) {

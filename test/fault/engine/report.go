@@ -89,7 +89,7 @@ func (r *Report) fail(result Result) {
 	if err != nil {
 		file = err.Error()
 	}
-	r.out("\n%s\nreplay: %s\neverything that there was: %s\n", strings.TrimSpace(text.String()), result.Spec.Command(), file)
+	r.out("\n%s\nreplay: %s\ncomplete state: %s\n", strings.TrimSpace(text.String()), result.Spec.Command(), file)
 }
 
 // String returns a table of the results by scenario.

@@ -99,7 +99,7 @@ func (t *restore) begin(r *rig.Rig, kind Kind) {
 	}
 }
 
-// underWay reports whether the restore has begun and not ended.
+// underWay reports whether the restore is in progress.
 func (t *restore) underWay() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,8 +116,8 @@ func (t *restore) made() (at time.Time, err error) {
 	return t.done, t.err
 }
 
-// restored waits until the manager has detected the restore and writes no more. Then it confirms as
-// an admin, and waits again. The restore may undo the users' actions, so no end state can be
+// restored waits until the manager has detected the restore and stopped writing. Then it confirms
+// as an admin, and waits again. The restore may undo the users' actions, so no end state can be
 // compared. But every destruction must have been proven.
 func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (end outcome, err error) {
 	at, err := to.made()
@@ -178,7 +178,7 @@ func (b *bench) suspended(ctx context.Context, cluster string) error {
 			want = v1alpha1.ReasonMemberRestored
 		}
 		if (cluster == rig.Host || cr.Status.ClusterID == b.IDs[cluster]) && c[0] != want {
-			return fmt.Errorf("%s was restored, and registration %s says %s: %s", cluster, cr.Name, c[0], c[1])
+			return fmt.Errorf("%s was restored, but registration %s reports %s: %s", cluster, cr.Name, c[0], c[1])
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (b *bench) connected(ctx context.Context) error {
 	}
 	for cr, c := range all {
 		if c[0] != v1alpha1.ReasonConnected {
-			return fmt.Errorf("registration %s says %s: %s", cr.Name, c[0], c[1])
+			return fmt.Errorf("registration %s reports %s: %s", cr.Name, c[0], c[1])
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ const (
 	// poll is the polling interval of a run.
 	poll = 200 * time.Millisecond
 	// patience is how long a run may take to settle. grace is how long the end state may still
-	// differ from the expected one, because counts lag by seconds.
+	// differ from the expected one, because counts are delayed by seconds.
 	patience = 150 * time.Second
 	grace    = 20 * time.Second
 	// graceRestored is the grace of a run with a restored cluster. What continues after the
@@ -125,7 +125,7 @@ func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scen
 		return nil, err
 	}
 	if err := b.Host.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}); err != nil {
-		return nil, fmt.Errorf("make namespace %s: %w", w.Namespace, err)
+		return nil, fmt.Errorf("create namespace %s: %w", w.Namespace, err)
 	}
 	if sc.Setup == nil {
 		return s, nil
@@ -153,7 +153,7 @@ func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *inje
 	for again := true; again; again = !in.close() {
 		end.quiet, end.unsettled, err = b.still(ctx, func(ctx context.Context) error {
 			if !in.over() {
-				return fmt.Errorf("a fault is still going on")
+				return fmt.Errorf("a fault is still in progress")
 			}
 			if at, _ := in.restore.made(); !at.IsZero() {
 				return nil
@@ -312,7 +312,7 @@ func (b *bench) dump(ctx context.Context, namespace string) string {
 	defer cancel()
 	var out strings.Builder
 	b.Dump(ctx, &out, namespace)
-	fmt.Fprintf(&out, "--- what the manager wrote, through the proxies\n")
+	fmt.Fprintf(&out, "--- writes of the manager, through the proxies\n")
 	for _, r := range b.Writes.Requests() {
 		if r.Resource != "leases" {
 			fmt.Fprintf(&out, "%s %4d %s %s/%s %d %s\n", r.At.Format("15:04:05.000"), r.Seq, r.Key(), r.Namespace, r.Name, r.Status, r.Fault)

@@ -36,13 +36,13 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 		done func(context.Context) error
 	}{
 		// A claim cannot be deleted until its snapshots are ready.
-		{"the end of the snapshots", func(ctx context.Context) error { return b.withoutSnapshots(ctx, w.Namespace, s) }},
-		{"the end of Pods and claims", func(ctx context.Context) error { return b.emptied(ctx, w.Namespace) }},
-		{"the end of the host's volumes", func(ctx context.Context) error { return b.withoutVolumes(ctx, b.Host, s) }},
-		{"the end of the members' volumes", func(ctx context.Context) error {
+		{"the deletion of the snapshots", func(ctx context.Context) error { return b.withoutSnapshots(ctx, w.Namespace, s) }},
+		{"the deletion of Pods and claims", func(ctx context.Context) error { return b.emptied(ctx, w.Namespace) }},
+		{"the deletion of the host's volumes", func(ctx context.Context) error { return b.withoutVolumes(ctx, b.Host, s) }},
+		{"the deletion of the members' volumes", func(ctx context.Context) error {
 			return errors.Join(b.withoutVolumes(ctx, b.Member(rig.One), s), b.withoutVolumes(ctx, b.Member(rig.Two), s))
 		}},
-		{"the end of the disks", func(context.Context) error { return b.withoutDisks(w.Namespace) }},
+		{"the deletion of the disks", func(context.Context) error { return b.withoutDisks(w.Namespace) }},
 		{"the links", b.Linked},
 	} {
 		if err := harness.Await(ctx, step.what, step.done); err != nil {
@@ -69,7 +69,7 @@ func (b *bench) emptied(ctx context.Context, namespace string) error {
 		var pods corev1.PodList
 		var claims corev1.PersistentVolumeClaimList
 		if err := errors.Join(c.API.List(ctx, &pods, in), c.API.List(ctx, &claims, in)); err != nil {
-			return fmt.Errorf("list what is left in %s: %w", c.Name(), err)
+			return fmt.Errorf("list the remaining objects in %s: %w", c.Name(), err)
 		}
 		if n := len(pods.Items) + len(claims.Items); n > 0 {
 			return fmt.Errorf("%d Pods and %d claims are left in %s", len(pods.Items), len(claims.Items), c.Name())

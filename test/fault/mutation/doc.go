@@ -2,6 +2,6 @@
 // mutation for each known class of defects in similar projects and in Xylem itself, and for each
 // safeguard of an invariant.
 //
-// A mutation edits the product's source without touching the tree: `go build -overlay` builds the
-// mutant. A unit test fails if an edit no longer matches the source, so the list follows the code.
+// A mutation edits the product's source without changing the tree: `go build -overlay` builds the
+// mutant. A unit test fails if an edit no longer matches the source, so the list stays up to date.
 package mutation

@@ -30,7 +30,7 @@ const (
 // unproven drops host PVs without the proof that their leaf PVs are gone.
 var unproven = Edit{rootPVAct, "	if gone, err := r.leafGone(ctx, s); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
 
-// panics end the process, as they do if nothing recovers them.
+// panics makes panics end the process, as they do if nothing recovers them.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
 
 // kosmos re-creates the defects of Kosmos' root and leaf controllers.
@@ -88,7 +88,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "create", Caught: []string{"I6"},
 		},
 		{
-			Name: "pushes-bound-claims", Class: "a host claim that is bound already is pushed with its volume name, and is Lost in the member",
+			Name: "pushes-bound-claims", Class: "a host claim that is already bound is pushed with its volume name, and becomes Lost in the member",
 			Edits: []Edit{
 				{volumeTable, "{not(hasLeaf)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost"},
 				{volumeClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
@@ -105,7 +105,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "waits-in-worker", Class: "waiting inside one worker holds up every other claim",
+			Name: "waits-in-worker", Class: "waiting in one worker blocks every other claim",
 			Edits: []Edit{
 				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
 				{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.reports.SetPlaced(ctx, o.Root, nil)\n		}\n	}"},

@@ -16,7 +16,7 @@ var dropsSource = Edit{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(
 func ofClones() []Mutation {
 	return []Mutation{
 		{
-			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks notices", Check: "TestClones",
+			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks detects it", Check: "TestClones",
 			Edits: []Edit{
 				dropsSource,
 				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, tried) {", "if true {"},
@@ -25,21 +25,21 @@ func ofClones() []Mutation {
 			Caught: []string{"empty disk"},
 		},
 		{
-			Name: "copies-successor", Class: "a claim is created from another one that has its source's name by then", Check: "TestClones",
+			Name: "copies-successor", Class: "a claim is created from another object that now has its source's name", Check: "TestClones",
 			Edits: []Edit{
 				{"internal/placement/source.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
 				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
 				{"internal/proof/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
 			},
-			Caught: []string{"another one's data"},
+			Caught: []string{"data that is not its source's"},
 		},
 		{
-			Name: "copies-successor-late", Class: "the same, after the leaf claim was created", Check: "TestClones",
+			Name: "copies-successor-late", Class: "a claim is created from another object that now has its source's name, after the leaf claim was created", Check: "TestClones",
 			Edits: []Edit{
 				{volumeSource, "	return was != \"\" && (!found", "	return was == \"never\" && (!found"},
 				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
 			},
-			Caught: []string{"another one's data"},
+			Caught: []string{"data that is not its source's"},
 		},
 	}
 }
@@ -47,7 +47,7 @@ func ofClones() []Mutation {
 func modelled() []Mutation {
 	return []Mutation{
 		{
-			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not held",
+			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not set to Retain",
 			Edits: []Edit{
 				{volumeTable, "held, mayBeKnown, unsecured}", "held, mayBeKnown, unsecured, not(terminating)}"},
 				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother)}"},
@@ -62,17 +62,17 @@ func modelled() []Mutation {
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "silent-while-deleted", Class: "a claim whose volume is being deleted before it is bound is Pending, and no reason is reported",
+			Name: "silent-while-deleted", Class: "a claim whose volume is deleted before the claim is bound stays Pending, and no reason is reported",
 			Edits:  []Edit{{volumeFacts, "return pv != nil && pv.DeletionTimestamp != nil", "return false && pv != nil"}},
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "only-lost", Class: "a leaf claim stays that names a volume which went before they were bound",
+			Name: "only-lost", Class: "a leaf claim stays although its volume was deleted before they were bound",
 			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, step: DeleteLost", "not(hasLeaf), claimLost}, step: DeleteLost"}},
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "two-mirrors", Class: "a second volume is mirrored for a claim, while the cache of host PVs lags",
+			Name: "two-mirrors", Class: "a second volume is mirrored for a claim while the cache of host PVs is stale",
 			Edits:  []Edit{{leafPVAct, "	if s.Root.Spec.VolumeName == \"\" {\n		other", "	if s.Root.Spec.VolumeName == \"never\" {\n		other"}},
 			Caught: []string{"I3"},
 		},
@@ -87,12 +87,12 @@ func modelled() []Mutation {
 			Caught: []string{"reported as surplus"},
 		},
 		{
-			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created under its name is taken for the one that was mirrored",
+			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created under its name is treated as the mirrored one",
 			Edits:  []Edit{{volumeObserve, "	case leaf.UID == s.UID:\n", "	case leaf.UID == s.UID || s.Host != nil:\n"}},
 			Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "wants-its-own-stamp", Class: "F7: a volume that was freed is not destroyed, whose next claim goes before it has the stamp",
+			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume has the stamp",
 			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
@@ -113,7 +113,7 @@ func modelled() []Mutation {
 func ofOtherChecks() []Mutation {
 	return []Mutation{
 		{
-			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored once its member is restored from before the stamp",
+			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored after its member is restored to a state before the stamp",
 			Edits: []Edit{
 				{volumeObserved, "len(s.Earlier) > 0 || s.Restored)", "len(s.Earlier) > 0)"},
 				{rootPVCDelete, "	if r.LastRestores().Predates(o.Leaf) {", "	if o.Leaf == nil {"},
@@ -127,17 +127,17 @@ func ofOtherChecks() []Mutation {
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
 		},
 		{
-			Name: "places-beside-another", Class: "a claim of which a restored host has forgotten that it is placed gets a second volume in another member",
+			Name: "places-beside-another", Class: "a claim whose placement a restored host does not record gets a second volume in another member",
 			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if s.MayBeForgotten() {\n", "	if s.MayBeForgotten() && s.Claim != nil {\n"}},
 			Check: "TestMembers", Caught: []string{"I3"},
 		},
 		{
-			Name: "left-at-delete", Class: "a volume at Delete stays for ever that an earlier claim's leaf claim has, since the claim of another name that got it is gone",
+			Name: "left-at-delete", Class: "a volume with policy Delete that an earlier claim's leaf claim has stays forever, because the claim with another name that got it was deleted",
 			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: SetRetain", "either(retained, freed)}, step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
-			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained for ever: the policy that Xylem gave it is noted as the member's",
+			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever: the policy that Xylem set is recorded as the member's",
 			Edits: []Edit{{volumeChange, "		s.stamp(after, s.Origin)\n		after.Spec.ClaimRef", "		s.stamp(after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
@@ -148,12 +148,12 @@ func ofOtherChecks() []Mutation {
 func ofPromises() []Mutation {
 	return []Mutation{
 		{
-			Name: "mirrors-beside-its-promise", Class: "a host that was restored from before a claim was bound to its promise gets a second PV for it",
+			Name: "mirrors-beside-its-promise", Class: "a host that was restored to a state before a claim was bound to its promise gets a second PV for the claim",
 			Edits: []Edit{{volumeObserved, "	unbound := s.Root.Spec.VolumeName == \"\"\n", "	unbound := false\n"}},
 			Check: "TestPromises", Caught: []string{"I3"},
 		},
 		{
-			Name: "releases-what-is-retained", Class: "the disk of a promise goes with its last Pod although an admin set the promise to Retain meanwhile",
+			Name: "releases-what-is-retained", Class: "the disk of a promise is released with its last Pod although an admin has set the promise to Retain",
 			Edits: []Edit{
 				{promiseTable, "not(destroyed), not(terminating)}, step: SetRetain", "not(destroyed), terminating}, step: SetRetain"},
 				{"internal/proof/evidence.go", "e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete", "e.Promise.pv.Spec.ClaimRef, true"},

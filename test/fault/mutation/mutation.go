@@ -28,7 +28,7 @@ type Mutation struct {
 	// Scenario and Fault reveal it. Fault is empty if none is needed. If the fault is not
 	// reached, because the mutant makes other writes, the run without it may reveal the mutant.
 	Scenario, Fault string
-	// Check is the test of test/model that reveals it, if it is not TestCheck.
+	// Check is the test in test/model that reveals it, unless it is TestCheck.
 	Check string
 	// Caught lists invariants. The mutation must violate at least one of them.
 	Caught []string
@@ -47,7 +47,7 @@ func (m Mutation) Apply(root string) (map[string]string, error) {
 			content = string(read)
 		}
 		if n := strings.Count(content, e.Old); n != 1 {
-			return nil, fmt.Errorf("mutation %s: %s has %d times, and should have once:\n%s", m.Name, e.File, n, e.Old)
+			return nil, fmt.Errorf("mutation %s: %s must contain this text once, but contains it %d times:\n%s", m.Name, e.File, n, e.Old)
 		}
 		files[e.File] = strings.Replace(content, e.Old, e.New, 1)
 	}
@@ -62,7 +62,7 @@ func (m Mutation) Overlay(root, dir string) (made, list string, err error) {
 		return "", "", err
 	}
 	if dir, err = os.MkdirTemp(dir, m.Name+"-"); err != nil {
-		return "", "", fmt.Errorf("make a directory for mutation %s: %w", m.Name, err)
+		return "", "", fmt.Errorf("create a directory for mutation %s: %w", m.Name, err)
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, content := range files {

@@ -6,7 +6,7 @@ import "slices"
 func own() []Mutation {
 	return []Mutation{
 		{
-			Name: "no-finalizer", Class: "I1: nothing holds the host PV until its leaf is dealt with",
+			Name: "no-finalizer", Class: "I1: the host PV has no finalizer until its leaf is handled",
 			Edits: []Edit{
 				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
 				{volumeChange, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
@@ -40,7 +40,7 @@ func own() []Mutation {
 			Caught: []string{"I3", "I6"},
 		},
 		{
-			Name: "steals", Class: "I3: another member takes a claim before its first member is proven to have nothing of it",
+			Name: "steals", Class: "I3: another member takes a claim before it is proven that the first member has nothing of it",
 			Edits: []Edit{
 				{claimTable, "{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC", "{phase: Unplaced, when: []fact{placedAway}, step: Place, owner: RootPVC"},
 			},
@@ -58,7 +58,7 @@ func own() []Mutation {
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{
-			Name: "uncapped-requeue", Class: "I5: a reconcile asks for itself without a reason, and writes",
+			Name: "uncapped-requeue", Class: "I5: a reconcile requeues itself without a reason, and writes",
 			Edits:    []Edit{{"internal/controller/leafpvc/controller.go", "	if pvc.StatusCurrent(root, want) {\n		return reconcile.Result{}, nil\n	}\n	return reconcile.Result{}, r.Root", "	return reconcile.Result{RequeueAfter: 1e8}, r.Root"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},

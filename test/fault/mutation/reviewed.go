@@ -5,7 +5,7 @@ package mutation
 func reviewed() []Mutation {
 	return []Mutation{
 		{
-			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV has another UID by now does not count: the volume is taken as never mirrored",
+			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV now has another UID is ignored, and the volume counts as never mirrored",
 			Edits: []Edit{
 				{"internal/proof/mirrored.go", "	if len(known) > 0 {\n		return &known[0], nil\n	}", "	if len(known) > 0 {\n		return nil, nil\n	}"},
 				{volumeObserve, "	s.Earlier = hosts\n", ""},
@@ -13,37 +13,37 @@ func reviewed() []Mutation {
 			Scenario: "replaced-away", Caught: []string{"I2"},
 		},
 		{
-			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for a leaf PV that was re-created under its name: the leaf claim stays, and its name is blocked",
+			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for a leaf PV that was re-created under its name: the leaf claim stays and blocks its name",
 			Edits:    []Edit{{volumeObserved, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
 		{
-			Name: "failed-is-not-ended", Class: "I1: a host PV whose reclaim failed is not taken as released: its disk leaks",
+			Name: "failed-is-not-ended", Class: "I1: a host PV whose reclaim failed does not count as released: its disk leaks",
 			Edits:    []Edit{{mirrorVolume, " && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)", " && pv.Status.Phase == corev1.VolumeReleased"}},
 			Scenario: "delete-failed", Caught: []string{"I1", "I6"},
 		},
 		{
-			Name: "runs-from-cache", Class: "I6: a leaf Pod is created for what the cache shows: a Pod that ran, and is gone, runs again",
+			Name: "runs-from-cache", Class: "I6: a leaf Pod is created based only on the cache: a deleted Pod that had run runs again",
 			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.Root))"}},
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{
-			Name: "leaves-unfinished", Class: "I6: the leaf Pod of a root that has ended runs again after the member was restored, and goes on",
+			Name: "leaves-unfinished", Class: "I6: the leaf Pod of a root that has ended runs again after its member was restored, and nothing stops it",
 			Edits:    []Edit{{rootPodNext, "	return Remove{Why: \"the Pod has ended as \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
 			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},
 		},
 		{
-			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root where it is, although no restore explains that it is not placed",
+			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root in its member, although no restore explains why the root has no place",
 			Edits:    []Edit{{volumeClaim, "	return s.Claim.Spec.VolumeName != \"\" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||\n		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)", "	return s.Claim.Spec.VolumeName != \"\""}},
 			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{
-			Name: "older-takes-over", Class: "an older registration, which never connected, takes a cluster over from the one that has it",
+			Name: "older-takes-over", Class: "an older registration that never connected takes a cluster over from the registration that has it",
 			Edits:    []Edit{{"internal/controller/clusterregistration/register.go", "owner != nil && owner.UID != cr.UID {", "owner != nil && older(owner, cr) {"}},
 			Scenario: "registered-before", Caught: []string{"I6"},
 		},
 		{
-			Name: "late-notice", Class: "a host that is restored under a running manager is noticed at the next epoch only",
+			Name: "late-notice", Class: "a restore of the host while the manager runs is detected only with the next epoch",
 			Edits:    []Edit{{"internal/member/hostrevision/revision.go", "	if revision < highest {", "	if false && revision < highest {"}},
 			Scenario: "delete", Fault: "restore-host@host/delete/pods/app#1", Caught: []string{"I2", "I6"},
 		},

@@ -14,7 +14,7 @@ func Snapshots() []Mutation {
 func ofSnapshotModel() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf was gone before it was protected can no longer be protected, and nothing is reported",
+			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf was deleted before the content was protected can no longer be protected, and nothing is reported",
 			Edits:  []Edit{{"internal/guarded/snapshot.go", "	recorded := host != nil && ", "	recorded := false && host != nil && "}},
 			Caught: []string{"an error of leaf_snapshot"},
 		},
@@ -24,14 +24,14 @@ func ofSnapshotModel() []Mutation {
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
 		{
-			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stay, and no object says so",
+			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stays, and no object reports it",
 			Edits:  []Edit{{snapshotTable, "when: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}", "when: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}"}},
-			Caught: []string{"nobody knows of"},
+			Caught: []string{"unrecorded data is left"},
 		},
 		{
-			Name: "snapshot-any-handle", Class: "I8: whichever snapshot a leaf content names by its handle is destroyed",
+			Name: "snapshot-any-handle", Class: "I8: any snapshot that a leaf content names by its handle is destroyed",
 			Edits:  []Edit{{"internal/mirror/snapshot/names.go", "	return r.Handle == \"\" || handle == r.Handle ||", "	return true || handle == r.Handle ||"}},
-			Caught: []string{"I8: a stranger's data is destroyed"},
+			Caught: []string{"I8: foreign data is destroyed"},
 		},
 		{
 			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing is reported",
@@ -54,7 +54,7 @@ const (
 func ofSnapshots() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain: what happens in the member alone destroys a snapshot",
+			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain: an action in the member alone destroys a snapshot",
 			Edits: []Edit{
 				{mirrorContent, "known && Retained(leaf) {", "known {"},
 				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},
@@ -63,7 +63,7 @@ func ofSnapshots() []Mutation {
 			Scenario: "snapshot-lost", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "snapshot-overrules-member", Class: "I2: policy Retain of the member's class is ignored: the snapshot goes with its root",
+			Name: "snapshot-overrules-member", Class: "I2: policy Retain of the member's class is ignored: the snapshot is destroyed with its root",
 			Edits: []Edit{
 				{mirrorContent, "	if Policy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n		after", "	if Policy(leaf) == \"never\" {\n		after"},
 				{snapshotObserved, "|| mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.Policy(s.Content) != \"\")"},
@@ -96,7 +96,7 @@ func ofSnapshots() []Mutation {
 			Caught: []string{"I1", "I2", "I6"},
 		},
 		{
-			Name: "snapshot-abandoned-destroyed", Class: "a snapshot that an admin has given up is destroyed",
+			Name: "snapshot-abandoned-destroyed", Class: "a snapshot that an admin has abandoned is destroyed",
 			Edits: []Edit{
 				{snapshotObserved, "	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone", "	return mirrorsnapshot.Gone"},
 				{proofSnapshot, "mirrorsnapshot.Announced(now) && !mirrorsnapshot.Abandoned(now) &&", "mirrorsnapshot.Announced(now) &&"},
@@ -109,7 +109,7 @@ func ofSnapshots() []Mutation {
 			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
 		},
 		{
-			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot of the same name is taken for a leaf",
+			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot of the same name is treated as a leaf",
 			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "		case !ours:\n			s.NameTaken = true\n		case origin.UID != s.UID:", "		case ours && origin.UID != s.UID:"}},
 			Scenario: "snapshot-taken", Caught: []string{"I4", "I6"},
 		},

@@ -2,6 +2,6 @@
 // the objects, observed without the proxies; the CSI drivers' ledgers; the audit logs; and the
 // objects at the end. Its output is the list of violations of the invariants I1 to I6, with causes.
 //
-// It is pure: it has no client and no clock. It trusts nothing that Xylem reports, with one
-// exception that I1 requires: the report of orphaned volumes.
+// It is pure: it has no client and no clock. It does not rely on Xylem's own reports, except for
+// the report of orphaned volumes, which I1 requires.
 package oracle

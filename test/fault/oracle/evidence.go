@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Sighting is a state of an object with the time of its observation. Gone: its last state, when
-// its deletion was observed.
+// Sighting is a state of an object with the time of its observation. If Gone, it is the last state,
+// and the time is that of the observed deletion.
 type Sighting struct {
 	At      time.Time
 	Cluster string
@@ -41,7 +41,7 @@ type Evidence struct {
 	// Host is the host's name. IDs are the cluster IDs by name, including the host's.
 	Host string
 	IDs  map[string]string
-	// Began is when the run began. Earlier events do not concern it.
+	// Began is when the run began. Earlier events are not part of it.
 	Began time.Time
 	// History has every sighting since then, in order of arrival.
 	History []Sighting
@@ -56,9 +56,9 @@ type Evidence struct {
 	// Requests are the requests of Xylem's own identities since the beginning, by cluster. Quiet
 	// are the requests after the end, when no write is expected.
 	Requests, Quiet map[string]controlplane.Requests
-	// Strict: writes with a delay of seconds count in Quiet, too.
+	// Strict also counts writes in Quiet that are delayed by seconds.
 	Strict bool
-	// Canaries are objects that do not concern Xylem.
+	// Canaries are objects that Xylem must ignore.
 	Canaries []Canary
 	// Restored is the restore during the run, or nil.
 	Restored *Restore

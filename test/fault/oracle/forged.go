@@ -16,7 +16,7 @@ const AnnotationForged = "example.com/forged"
 
 func isForged(obj client.Object) bool { return obj.GetAnnotations()[AnnotationForged] != "" }
 
-// believed is I8: objects that a member's admin forges decide nothing in the host. No root claim is
+// believed is I8: objects that a member's admin forges have no effect in the host. No root claim is
 // placed because of a forged leaf claim alone, and no host PV represents a forged leaf PV.
 func believed(e Evidence, h *history) []Violation {
 	var found []Violation

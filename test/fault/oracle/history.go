@@ -133,7 +133,7 @@ func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
 	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
-// goneBy reports whether a claim was observed to be gone by a time.
+// goneBy reports whether a claim was observed to be deleted before a time.
 func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	for _, c := range h.claims[uid] {
 		if c.gone && !c.time.After(when.Add(lag)) {

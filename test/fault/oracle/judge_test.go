@@ -193,11 +193,11 @@ func TestJudge(t *testing.T) {
 		"a volume destroyed after its reclaim failed in the host": {Evidence{
 			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeFailed)), flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: although the host retains": {Evidence{
+		"I2: destroyed although the host retains it": {Evidence{
 			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeReleased, retain)), flipped),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: although the member retains": {Evidence{
+		"I2: destroyed although the member retains it": {Evidence{
 			History: then(rootGone, released, seen(one, 7, leafVolume(stamped, memberRetains))),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
@@ -226,23 +226,23 @@ func TestJudge(t *testing.T) {
 		"I3: two volumes for one claim": {Evidence{
 			History: then(seen(host, 9, hostVolume(corev1.VolumeBound, handle("other/pvc")))), Live: life(), Ledgers: books(),
 		}, []string{"I3 mirrored"}},
-		"a disk that went with its last Pod": {Evidence{
+		"a disk that was destroyed after its last Pod": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
 		"a disk that was released with its last Pod": {Evidence{
 			History: scratch(ended(consumer(5, corev1.PodRunning))), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
-		"I2: a disk that went while a Pod used it": {Evidence{
+		"I2: a disk that was destroyed while a Pod used it": {Evidence{
 			History: scratch(consumer(0, corev1.PodRunning)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that went within its grace": {Evidence{
+		"I2: a disk that was destroyed within its grace period": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationUnusedSince, second(16).Format(time.RFC3339)),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that went without a mark": {Evidence{
+		"I2: a disk that was destroyed without a mark": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationReleasing, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that went and never had a consumer": {Evidence{
+		"I2: a disk that was destroyed and never had a consumer": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationConsumer, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
 		"I2: a promise that is released with its claim was released before": {Evidence{
@@ -257,7 +257,7 @@ func TestJudge(t *testing.T) {
 		"a leaf claim in a member from which the placement was removed later": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"I3: a leaf claim in a place that was given up before": {Evidence{
+		"I3: a leaf claim in a place that had been released": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
 		"a leaf claim of a root that was placed before the first observation": {Evidence{
@@ -267,7 +267,7 @@ func TestJudge(t *testing.T) {
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, nil},
-		"I3: a leaf claim without a place, by what was seen since the restore": {Evidence{
+		"I3: a leaf claim without a place, according to the observations since the restore": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 4, rootClaim()), seen(one, 5, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
@@ -300,7 +300,7 @@ func TestJudge(t *testing.T) {
 			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)},
 			Live:     append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
-		"I4: a canary was touched": {Evidence{
+		"I4: a canary was changed": {Evidence{
 			Canaries: []Canary{{Cluster: one, Object: "x", Before: "1", After: "1"}, {Cluster: one, Object: "y", Before: "1", After: "2"}},
 		}, []string{"I4 canary"}},
 		"I4: a write to a foreign object": {Evidence{
@@ -313,18 +313,18 @@ func TestJudge(t *testing.T) {
 		"I5: writes continue": {Evidence{
 			Quiet: requests(controlplane.Request{Verb: "patch", Resource: "pods/status", Namespace: run, Name: "app", Code: 200}),
 		}, []string{"I5 audit"}},
-		"Leases, sums, and other runs' ends are not that": {Evidence{Quiet: requests(
+		"Leases, totals, and ends of other runs do not count": {Evidence{Quiet: requests(
 			controlplane.Request{Verb: "patch", Resource: "leases"},
 			controlplane.Request{Verb: "patch", Resource: "nodes/status"},
 			controlplane.Request{Verb: "delete", Resource: "configmaps", Namespace: "fault-other"},
 		)}, nil},
-		"I5: strictly, sums are": {Evidence{
+		"I5: if strict, totals count": {Evidence{
 			Strict: true, Quiet: requests(controlplane.Request{Verb: "patch", Resource: "nodes/status"}, controlplane.Request{Verb: "patch", Resource: "leases"}),
 		}, []string{"I5 audit"}},
-		"I6: another end": {Evidence{
+		"I6: a different end state": {Evidence{
 			Reference: []string{"a", "b"}, State: []string{"a", "c"},
 		}, []string{"I6 end"}},
-		"I6: no end": {Evidence{
+		"I6: does not settle": {Evidence{
 			Unsettled: "the Pod", Reference: []string{"a"},
 		}, []string{"I6 settled"}},
 		"I6: a crash": {Evidence{Panics: []string{"panic: x"}}, []string{"I6 panic"}},

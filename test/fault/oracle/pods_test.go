@@ -55,7 +55,7 @@ func TestAgain(t *testing.T) {
 		"withdrawn before it started, and created again": {[]Sighting{
 			seen(one, 1, leafPod("a", corev1.PodPending)), ended(seen(one, 2, leafPod("a", corev1.PodPending))), seen(one, 6, leafPod("b", corev1.PodRunning)),
 		}, nil, 0},
-		"seen again after the witness listed again":                {once(seen(one, 6, leafPod("a", corev1.PodRunning))), nil, 0},
+		"observed again after the witness listed again":            {once(seen(one, 6, leafPod("a", corev1.PodRunning))), nil, 0},
 		"a Pod of the member's own":                                {once(seen(one, 6, foreign)), nil, 0},
 		"the leaf of a deleted root":                               {once(ended(seen(host, 5, rootPod(corev1.PodSucceeded, true))), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
 		"the leaf of a root that has ended":                        {once(seen(host, 5, rootPod(corev1.PodFailed, true)), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
@@ -86,7 +86,7 @@ func TestUnfinished(t *testing.T) {
 	}{
 		"both run":                          {rootPod(corev1.PodRunning, true), leafPod("a", corev1.PodRunning), 0},
 		"both have ended":                   {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodSucceeded), 0},
-		"the leaf is early":                 {rootPod(corev1.PodPending, true), leafPod("a", corev1.PodRunning), 0},
+		"the leaf ends first":               {rootPod(corev1.PodPending, true), leafPod("a", corev1.PodRunning), 0},
 		"the root has ended":                {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodRunning), 1},
 		"it has failed, the leaf waits":     {rootPod(corev1.PodFailed, true), leafPod("a", corev1.PodPending), 1},
 		"it has ended, the leaf is deleted": {rootPod(corev1.PodSucceeded, true), deleted, 0},

@@ -16,15 +16,15 @@ func whenUnused(pv *corev1.PersistentVolume) bool {
 		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// used returns what was missing, at a time, from the proof that no Pod uses the disk of an
-// existing claim: I2 (c).
+// used returns the missing part, at a time, of the proof that no Pod uses the disk of an existing
+// claim: I2 (c).
 func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
 	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
 	grace, graceErr := time.ParseDuration(promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterReleaseGrace])
 	state, known := before(leaf, when)
 	switch {
 	case promise.Annotations[v1alpha1.AnnotationReleasing] != promise.Annotations[v1alpha1.AttributeLeafUID]:
-		return fmt.Sprintf("host PV %s, whose claim was there, did not say that it is being released", promise.Name)
+		return fmt.Sprintf("host PV %s, whose claim existed, was not marked as being released", promise.Name)
 	case promise.Annotations[v1alpha1.AnnotationConsumer] == "":
 		return fmt.Sprintf("host PV %s never had a consumer", promise.Name)
 	case promise.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:

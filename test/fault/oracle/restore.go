@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// notice is how long the manager may take to notice a restore. Here, it probes every second, and
+// notice is how long the manager may take to detect a restore. Here, it probes every second, and
 // reads its record when it restarts a watch.
 const notice = 5 * time.Second
 
-// suspended is I2 after a restore. From when the manager must have noticed it until an admin
-// confirms it, nothing is destroyed if the restored cluster is the place or part of the proof.
-// After a restore of the host, that is everywhere.
+// suspended is I2 after a restore. From the time at which the manager must have detected it until
+// an admin confirms it, nothing is destroyed in the restored cluster, or anywhere if the cluster is
+// part of the proof. After a restore of the host, nothing is destroyed in any member.
 func suspended(e Evidence, h *history) []Violation {
 	if e.Restored == nil {
 		return nil
@@ -47,7 +47,7 @@ func deletedUnconfirmed(e Evidence) []Violation {
 			storage := r.Namespace == e.Namespace && (r.Resource == "persistentvolumeclaims" || r.Resource == "volumesnapshots") ||
 				r.Resource == "persistentvolumes" || r.Resource == "volumesnapshotcontents"
 			if r.Verb == "delete" && storage && r.Code < http.StatusMultipleChoices && e.unconfirmed(cluster, r.Time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after %s was restored, and nobody had confirmed that",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after the restore of %s, which nobody had confirmed",
 					r.Resource, r.Name, cluster, r.Time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 		}
@@ -66,7 +66,7 @@ func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) && e.unconfirmed(where.cluster, s.time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was put to Delete %s after %s was restored, and nobody had confirmed that",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was set to Delete %s after the restore of %s, which nobody had confirmed",
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 			held = retain
@@ -75,13 +75,14 @@ func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 	return found
 }
 
-// contentsPutToDeleteUnconfirmed is putToDeleteUnconfirmed for snapshots.
+// contentsPutToDeleteUnconfirmed finds leaf contents whose policy was set to Delete before the
+// confirmation.
 func contentsPutToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.leafContents {
 		for _, s := range putToDelete(states) {
 			if s.obj.Spec.VolumeSnapshotRef.Namespace == e.Namespace && e.unconfirmed(where.cluster, s.time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf content %s in %s was put to Delete %s after %s was restored, and nobody had confirmed that",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf content %s in %s was set to Delete %s after the restore of %s, which nobody had confirmed",
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 		}

@@ -46,7 +46,7 @@ func snapshotsAccounted(e Evidence, _ *history) []Violation {
 		}
 		slices.Sort(orphans)
 		if reported := e.OrphanedSnapshots[member]; len(orphans) > reported {
-			found = append(found, Violation{"I1", "snapshots", fmt.Sprintf("%d snapshots of %s are nobody's, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
+			found = append(found, Violation{"I1", "snapshots", fmt.Sprintf("%d snapshots of %s have no owner, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
 		}
 	}
 	return found
@@ -60,8 +60,8 @@ func (e Evidence) represented(member string, taken ledger.Entry) bool {
 	})
 }
 
-// forgottenSnapshot: the member was restored to before the snapshot was taken, and only its
-// driver knows of it.
+// forgottenSnapshot: the member was restored to before the snapshot was taken, and only its driver
+// has a record of it.
 func (e Evidence) forgottenSnapshot(member string, taken ledger.Entry) bool {
 	return e.Restored != nil && e.Restored.Cluster == member && !slices.ContainsFunc(e.Live, func(s Sighting) bool {
 		_, ok := s.Object.(*snapshotv1.VolumeSnapshotContent)
@@ -106,7 +106,7 @@ func contentsPutToDelete(e Evidence, h *history) []Violation {
 			}
 			taken := ledger.Entry{ContentName: where.name, VolumeSnapshot: ref.Namespace + "/" + ref.Name}
 			if why := h.snapshotLost(e, where.cluster, taken, s.time); why != "" {
-				found = append(found, Violation{"I2", "contents", fmt.Sprintf("leaf content %s in %s was put to Delete: %s", where.name, where.cluster, why)})
+				found = append(found, Violation{"I2", "contents", fmt.Sprintf("leaf content %s in %s was set to Delete: %s", where.name, where.cluster, why)})
 			}
 		}
 	}
@@ -131,9 +131,9 @@ func putToDelete(states []contentAt) []contentAt {
 	return all
 }
 
-// snapshotLost returns what was missing, at a time, from the proof that a snapshot may be
-// destroyed: its host content is being deleted with policy Delete, its VolumeSnapshot has ended,
-// and the member's policy was Delete.
+// snapshotLost returns the missing part, at a time, of the proof that a snapshot may be destroyed:
+// its host content is being deleted with policy Delete, its VolumeSnapshot has ended, and the
+// member's policy was Delete.
 func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, when time.Time) string {
 	leaf := h.leafContents[place{member, taken.ContentName}]
 	if len(leaf) > 0 && leaf[0].obj.Labels[v1alpha1.LabelHost] == "" && leaf[0].obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
@@ -176,7 +176,7 @@ func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, wh
 	return [][]contentAt{last}
 }
 
-// contentWanted returns what was missing from the proof that nobody wanted a host content.
+// contentWanted returns the missing part of the proof that a host content was no longer wanted.
 func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	state, known := before(states, when.Add(lag))
 	if !known {
@@ -190,7 +190,7 @@ func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	case content.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete:
 		return fmt.Sprintf("host content %s had policy %s", content.Name, content.Spec.DeletionPolicy)
 	case !h.snapshotEnded(ref.UID, when):
-		return fmt.Sprintf("VolumeSnapshot %s/%s was there", ref.Namespace, ref.Name)
+		return fmt.Sprintf("VolumeSnapshot %s/%s existed", ref.Namespace, ref.Name)
 	}
 	return ""
 }
@@ -203,7 +203,7 @@ func (h *history) snapshotEnded(uid types.UID, when time.Time) bool {
 	})
 }
 
-// takenOnce is I3 for snapshots: a host content never represents two.
+// takenOnce is I3 for snapshots: a host content never represents two snapshots.
 func takenOnce(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, states := range h.contents {

@@ -109,10 +109,10 @@ func TestSnapshots(t *testing.T) {
 		"in use, and the host has no handle yet": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt(oneID)))}, Ledgers: live,
 		}, nil},
-		"I1: nobody's":                       {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
-		"nobody's, and reported":             {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
-		"I1: nobody's, a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
-		"I1: the host's content is of another": {Evidence{
+		"I1: without an owner":                                   {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
+		"without an owner, and reported":                 {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
+		"I1: without an owner, but a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
+		"I1: the host's content represents another snapshot": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(handled(oneID+"/another")))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
 		"I1: the host's content is placed elsewhere": {Evidence{
@@ -121,7 +121,7 @@ func TestSnapshots(t *testing.T) {
 		"I1: the host's content is another driver's": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine, func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "other" }))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
-		"its member was restored, and forgot it": {Evidence{
+		"its member was restored, and has no record of it": {Evidence{
 			Restored: &Restore{Cluster: one, Began: second(4), At: second(5)}, History: taken(), Ledgers: live,
 		}, nil},
 		"I1: its member was restored, and has it": {Evidence{
@@ -132,7 +132,7 @@ func TestSnapshots(t *testing.T) {
 			Method: ledger.CreateSnapshot, Code: ledger.OK, SnapshotID: "x", ClaimNamespace: "other",
 		})}, nil},
 
-		"destroyed as it should be": {Evidence{History: taken(deleting, gone, flipped), Ledgers: destroyed}, nil},
+		"destroyed correctly": {Evidence{History: taken(deleting, gone, flipped), Ledgers: destroyed}, nil},
 		"destroyed while its object is being deleted": {Evidence{History: taken(deleting, flipped, func() Sighting {
 			s := rootSnapshot("root-snapshot")
 			s.DeletionTimestamp = &metav1.Time{Time: second(6)}
@@ -141,21 +141,21 @@ func TestSnapshots(t *testing.T) {
 		"destroyed after the host's content": {Evidence{
 			History: taken(gone, ended(seen(host, 7, hostContent(mine, ending)))), Ledgers: destroyed,
 		}, nil},
-		"I2: while the host's content lives":      {Evidence{History: taken(gone, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: while its object lives":              {Evidence{History: taken(deleting, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: although the host retains":           {Evidence{History: taken(gone, seen(host, 6, hostContent(mine, ending, kept)), flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: put to Delete, and nothing happened": {Evidence{History: taken(flipped), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, []string{"I2 contents"}},
-		"I2: although the member retains": {Evidence{History: []Sighting{
+		"I2: destroyed while the host's content exists": {Evidence{History: taken(gone, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: destroyed while its object exists":         {Evidence{History: taken(deleting, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: destroyed although the host retains it":    {Evidence{History: taken(gone, seen(host, 6, hostContent(mine, ending, kept)), flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: set to Delete, without a destruction":      {Evidence{History: taken(flipped), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, []string{"I2 contents"}},
+		"I2: destroyed although the member retains it": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("root-snapshot")), seen(one, 3, leafContent(kept)), seen(one, 4, leafContent(kept, ours)),
 			seen(host, 5, hostContent(mine)), deleting, gone, flipped,
 		}, Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
 		"I2: the host never had it": {Evidence{History: []Sighting{seen(one, 3, leafContent())}, Ledgers: destroyed}, []string{"I2 snapshots"}},
-		"I2: an earlier one's content is the one that ended": {Evidence{History: []Sighting{
+		"I2: only the content of an earlier one was deleted": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))),
 			ended(seen(host, 1, rootSnapshot("earlier"))), ended(seen(host, 1, content("snapcontent-earlier", "earlier", placedAt(oneID), ending))),
 			seen(host, 2, rootSnapshot("root-snapshot")), seen(host, 2, hostContent(placedAt(oneID))), seen(one, 3, leafContent()),
 		}, Ledgers: destroyed}, []string{"I2 snapshots"}},
-		"an earlier one was destroyed, and a later one lives": {Evidence{History: []Sighting{
+		"an earlier one was destroyed, and a later one exists": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))), seen(one, 3, leafContent()),
 			ended(seen(host, 5, rootSnapshot("earlier"))), seen(host, 5, content("snapcontent-earlier", "earlier", placedAt(oneID), ending)),
 			seen(host, 6, rootSnapshot("root-snapshot")), seen(host, 6, hostContent(placedAt(oneID))),
@@ -164,11 +164,11 @@ func TestSnapshots(t *testing.T) {
 		"I2: unconfirmed": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Requests: deletion, History: []Sighting{seen(one, 1, stampedLeaf())},
 		}, []string{"I2 suspended"}},
-		"I2: put to Delete unconfirmed": {Evidence{
+		"I2: set to Delete before the confirmation": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Ledgers: books(),
 			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
 		}, []string{"I2 suspended"}},
-		"put to Delete after the confirmation": {Evidence{
+		"set to Delete after the confirmation": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(35)}, Ledgers: books(),
 			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
 		}, nil},
@@ -179,7 +179,7 @@ func TestSnapshots(t *testing.T) {
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live,
 			Requests: map[string]controlplane.Requests{host: {{Verb: "patch", Resource: "volumesnapshots", Namespace: run, Name: "nightly", Code: 200}}},
 		}, []string{"I4 audit"}},
-		"writes to what is Xylem's": {Evidence{
+		"writes to Xylem's own objects": {Evidence{
 			History: taken(seen(one, 3, stampedLeaf())), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live,
 			Requests: map[string]controlplane.Requests{
 				host: {{Verb: "patch", Resource: "volumesnapshotcontents/status", Name: "snapcontent-root", Code: 200}},
@@ -221,6 +221,6 @@ func TestNumberOfCreationIsNoPartOfTheState(t *testing.T) {
 		t.Errorf("two times differ (-a +b):\n%s", diff)
 	}
 	if len(a) < 3 {
-		t.Errorf("state = %q, want what is not the time", a)
+		t.Errorf("state = %q, want it without the time", a)
 	}
 }

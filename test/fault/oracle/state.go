@@ -21,8 +21,8 @@ type Object struct {
 // meaning.
 var dropped = []string{
 	"resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.uid",
-	// The provisioner's process; and what the host's PV controller adds to a claim only if it
-	// observes the claim before it is bound.
+	// The ID of the provisioner's process, and an annotation that the host's PV controller adds
+	// only if it observes the claim before the claim is bound.
 	"kubernetes.io/csiProvisionerIdentity", "kubernetes.io/storage-provisioner",
 	// Xylem adds it to enqueue the PV in the member's PV controller, only if necessary.
 	"xylem.io/volume-uid",
@@ -52,8 +52,8 @@ var (
 	collision = regexp.MustCompile(`-[0-9a-f]{16}\b`)
 )
 
-// Normalise renders objects so that two runs can be compared: one line for each field, without
-// what differs from run to run. It replaces UIDs by the object that they represent.
+// Normalise renders objects so that two runs can be compared: one line for each field, without the
+// parts that differ from run to run. It replaces UIDs by the object that they represent.
 func Normalise(objects []Object, namespace string, ids map[string]string) []string {
 	n := normaliser{namespace: namespace, names: map[string]string{}}
 	for name, id := range ids {

@@ -24,7 +24,7 @@ func TestNormalise(t *testing.T) {
 		objects []Object
 		want    []string
 	}{
-		"what differs from run to run is left out": {
+		"fields that differ from run to run are omitted": {
 			object(map[string]any{
 				"metadata": map[string]any{
 					"name": "data", "uid": rootUID, "resourceVersion": "17", "generation": int64(2), "creationTimestamp": "2026-01-02T03:04:05Z",
@@ -38,7 +38,7 @@ func TestNormalise(t *testing.T) {
 				`host PersistentVolumeClaim data metadata.name="data"`,
 			},
 		},
-		"UIDs are what they stand for": {
+		"UIDs are replaced by their objects": {
 			object(map[string]any{"metadata": map[string]any{"name": "data", "uid": rootUID}, "of": rootUID, "in": oneID, "gone": leafUID, "pv": "pvc-" + leafUID}),
 			[]string{
 				"host PersistentVolumeClaim data",
@@ -50,7 +50,7 @@ func TestNormalise(t *testing.T) {
 				`host PersistentVolumeClaim data pv="pvc-uid(?)"`,
 			},
 		},
-		"times, addresses and the namespace are only that": {
+		"times, addresses and the namespace are normalized": {
 			object(map[string]any{"metadata": map[string]any{"name": "data"}, "at": "2026-01-02T03:04:05.123Z", "ip": "10.64.0.3", "ns": run + "/data"}),
 			[]string{
 				"host PersistentVolumeClaim data",

@@ -26,14 +26,14 @@ func accounted(e Evidence, _ *history) []Violation {
 			}
 		}
 		if reported := e.Orphaned[member]; len(orphans) > reported {
-			found = append(found, Violation{"I1", "accounted", fmt.Sprintf("%d disks of %s are nobody's, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
+			found = append(found, Violation{"I1", "accounted", fmt.Sprintf("%d disks of %s have no owner, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
 		}
 	}
 	return found
 }
 
-// forgotten: the member was restored to before the volume existed, and only its driver knows of
-// it.
+// forgotten reports whether the member was restored to before the volume existed, and only its
+// driver has a record of it.
 func forgotten(e Evidence, live ends, member, volume string) bool {
 	return e.Restored != nil && e.Restored.Cluster == member && live.volumes[place{member, volume}] == nil
 }
@@ -117,17 +117,17 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 // root exists.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	if !h.goneBy(uid, when) {
-		return fmt.Sprintf("it was never mirrored, and its leaf claim %s was there", uid)
+		return fmt.Sprintf("it was never mirrored, and its leaf claim %s existed", uid)
 	}
 	leaf, _ := before(h.claims[uid], when.Add(lag))
 	root := types.UID(leaf.obj.Annotations[v1alpha1.AnnotationRootUID])
 	if leaf.obj.Spec.VolumeName != "" && root != "" && !h.goneBy(root, when) {
-		return fmt.Sprintf("its leaf claim %s was bound to it, and the root claim %s was there", uid, root)
+		return fmt.Sprintf("its leaf claim %s was bound to it, and the root claim %s existed", uid, root)
 	}
 	return ""
 }
 
-// unproven returns what was missing, at a time, from the proof that a mirrored volume may be
+// unproven returns the missing part, at a time, of the proof that a mirrored volume may be
 // destroyed.
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
@@ -138,7 +138,7 @@ func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, ro
 	}
 	switch leaf, known := before(states, when); {
 	case !h.goneBy(root, when):
-		return fmt.Sprintf("its root claim %s was there", root)
+		return fmt.Sprintf("its root claim %s existed", root)
 	case mirrored && mirror.obj.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return fmt.Sprintf("host PV %s had policy %s", mirror.obj.Name, mirror.obj.Spec.PersistentVolumeReclaimPolicy)
 	case mirrored && mirror.obj.Status.Phase != corev1.VolumeReleased && mirror.obj.Status.Phase != corev1.VolumeFailed:
@@ -163,7 +163,7 @@ func flips(e Evidence, h *history) []Violation {
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) {
 				mirror, mirrored := before(h.mirrors[e.IDs[where.cluster]+"/"+where.name], s.time.Add(lag))
 				if why := h.unproven(states, mirror, mirrored, root, s.time); why != "" {
-					found = append(found, Violation{"I2", "policy", fmt.Sprintf("leaf PV %s in %s was put to Delete: %s", where.name, where.cluster, why)})
+					found = append(found, Violation{"I2", "policy", fmt.Sprintf("leaf PV %s in %s was set to Delete: %s", where.name, where.cluster, why)})
 				}
 			}
 			held = retain && root != ""
@@ -207,7 +207,7 @@ func moved(e Evidence, h *history) []Violation {
 		for i := 1; i < len(states); i++ {
 			was, is := placedIn(states[i-1]), placedIn(states[i])
 			if was != "" && is != "" && was != is && states[i].obj.Namespace == e.Namespace && !e.undone(states[i-1].time, states[i].time) {
-				found = append(found, Violation{"I3", "placed", fmt.Sprintf("root claim %s went from %s to %s at once", uid, was, is)})
+				found = append(found, Violation{"I3", "placed", fmt.Sprintf("root claim %s moved directly from %s to %s", uid, was, is)})
 			}
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// settled: the run settled, and the manager did not crash (I5, I6).
+// settled is I5 and I6: the run settled, and the manager did not crash.
 func settled(e Evidence, _ *history) []Violation {
 	var found []Violation
 	if e.Unsettled != "" {
-		found = append(found, Violation{"I6", "settled", "it did not come to its end: " + e.Unsettled})
+		found = append(found, Violation{"I6", "settled", "it did not settle:  " + e.Unsettled})
 	}
 	for _, log := range e.Panics {
 		found = append(found, Violation{"I6", "panic", log})
@@ -32,13 +32,13 @@ func canaries(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, c := range e.Canaries {
 		if c.Before != c.After {
-			found = append(found, Violation{"I4", "canary", fmt.Sprintf("%s in %s was resource version %q, and is %q", c.Object, c.Cluster, c.Before, c.After)})
+			found = append(found, Violation{"I4", "canary", fmt.Sprintf("%s in %s had resource version %q, and now has %q", c.Object, c.Cluster, c.Before, c.After)})
 		}
 	}
 	return found
 }
 
-// ownWrites is I4 from the audit logs: every write to a watched kind was to an object with our
+// ownWrites is I4 from the audit logs: every write to a watched kind was to an object with Xylem's
 // stamp.
 func ownWrites(e Evidence, _ *history) []Violation {
 	ours, watched := map[string]bool{}, map[string]bool{}
@@ -103,7 +103,7 @@ func resourceOf(obj client.Object) string {
 	}
 }
 
-// quiet is I5: once everything is settled, nothing is written.
+// quiet is I5: there are no writes after everything has settled.
 func quiet(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Quiet)) {
@@ -118,8 +118,8 @@ func quiet(e Evidence, _ *history) []Violation {
 // member, and the removal of an empty leaf namespace.
 var delayed = []string{"nodes/status", "clusterregistrations/status", "namespaces"}
 
-// Lasting returns the writes that violate rest. Those to Leases and to the namespaces of other
-// runs do not, nor, unless strict, delayed ones.
+// Lasting returns the writes that violate rest. Writes to Leases and to the namespaces of other
+// runs do not violate it, and neither do delayed ones, unless strict.
 func Lasting(requests controlplane.Requests, namespace string, strict bool) controlplane.Requests {
 	return requests.Writes().Where(func(r controlplane.Request) bool {
 		switch {
@@ -148,7 +148,7 @@ func sameEnd(e Evidence, _ *history) []Violation {
 	return nil
 }
 
-// Diff returns the lines that only one of two states has.
+// Diff returns the lines that are only in one of two states.
 func Diff(reference, state []string) string {
 	counts := map[string]int{}
 	for _, line := range reference {

@@ -37,7 +37,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func connOf(ctx context.Context) *conn {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
-		panic("a request that came over no connection of ours")
+		panic("the request did not arrive on a connection of this proxy")
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// reset closes the connection so that the client sees a reset instead of an orderly end.
+// reset closes the connection so that the client sees a reset instead of a normal end.
 func (c *conn) reset() {
 	_ = c.SetLinger(0)
 	_ = c.Close()

@@ -4,9 +4,10 @@
 // with 410 Expired, and answer lists with an earlier state. Clients use HTTP/2 and bearer tokens,
 // which the proxy forwards. It does not support client certificates.
 //
-// Writes are create, update, patch, delete and deletecollection. The proxy counts each once, when it
-// passes the gate. It does not count dry runs, or reviews of tokens and access. Once a write has
-// passed the gate, the proxy completes it even if the client disconnects, so that the log is true.
+// Writes are create, update, patch, delete and deletecollection. The proxy counts each once, when
+// it passes the gate. It does not count dry runs, or reviews of tokens and access. Once a write has
+// passed the gate, the proxy completes it even if the client disconnects, so that the log is
+// correct.
 //
 // A kill happens at one point in time for all proxies that share a Log. The gate is closed from the
 // plan's decision until OnKill has returned. Then all connections are reset. The proxy drops, and
@@ -14,8 +15,8 @@
 //
 // A black hole freezes the TCP connection with everything on it: the response, other requests and
 // HTTP/2 pings. Disarm resets the connection, and the proxy never forwards the write at which the
-// black hole began. If SetMode makes the whole proxy a black hole, traffic continues afterwards
-// where it stopped, as with test/controlplane.
+// black hole began. If SetMode makes the whole proxy a black hole, traffic resumes afterwards where
+// it stopped, as with test/controlplane.
 //
 // Earlier states in lists are within the API's rules: resource version 0 means any version.
 package proxy

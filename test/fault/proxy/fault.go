@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is what happens to a write or, with SetMode, to the whole proxy.
+// Fault is a fault of a write or, with SetMode, of the whole proxy.
 type Fault string
 
 const (
@@ -26,9 +26,9 @@ const (
 	Conflict Fault = "Conflict"
 	// TooManyRequests responds with 429 and Retry-After: 1.
 	TooManyRequests Fault = "TooManyRequests"
-	// InternalError answers 500.
+	// InternalError responds with 500.
 	InternalError Fault = "InternalError"
-	// Unavailable answers 503.
+	// Unavailable responds with 503.
 	Unavailable Fault = "Unavailable"
 	// Stall responds with 504 after 30 s, or when the proxy is disarmed.
 	Stall Fault = "Stall"
@@ -48,7 +48,7 @@ const (
 	retrySeconds = 1
 )
 
-var errInjected = errors.New("a fault of the test")
+var errInjected = errors.New("fault injected by the test")
 
 // refusal returns the response of a fault, or nil if it has none.
 func refusal(r Request) *apierrors.StatusError {
@@ -69,7 +69,7 @@ func refusal(r Request) *apierrors.StatusError {
 	}
 }
 
-// answer writes an error as API servers do. Clients that prefer another encoding accept JSON
+// answer writes an error like an API server. Clients that prefer another encoding accept JSON
 // because of its content type.
 func answer(w http.ResponseWriter, refused *apierrors.StatusError) {
 	status := refused.Status()

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// loopback is where proxies listen.
+	// loopback is the address on which proxies listen.
 	loopback = "127.0.0.1"
 	// headerTimeout bounds reading a request's header.
 	headerTimeout = 30 * time.Second
@@ -72,7 +72,7 @@ type Proxy struct {
 func New(o Options) (*Proxy, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(o.CA) {
-		return nil, fmt.Errorf("proxy of %s: its CA is no certificate", o.Name)
+		return nil, fmt.Errorf("proxy of %s: its CA is not a certificate", o.Name)
 	}
 	if o.Address == "" {
 		o.Address = net.JoinHostPort(loopback, "0")
@@ -195,7 +195,7 @@ func (p *Proxy) SetMode(mode Fault) error {
 			err = p.listen()
 		}
 	default:
-		err = fmt.Errorf("%s is no mode of a proxy", mode)
+		err = fmt.Errorf("%s is not a mode of a proxy", mode)
 	}
 	if err == nil {
 		p.mode = mode

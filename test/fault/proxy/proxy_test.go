@@ -26,7 +26,7 @@ import (
 const (
 	jsonType     = runtime.ContentTypeJSON
 	protobufType = runtime.ContentTypeProtobuf
-	// brief is how long a test listens to a connection that must stay silent.
+	// brief is how long a test reads from a connection on which nothing must arrive.
 	brief = 300 * time.Millisecond
 )
 
@@ -76,7 +76,7 @@ var _ = Describe("the log", func() {
 		Expect(p.Log()).To(BeEmpty())
 	}, Entry("in JSON", jsonType), Entry("in protobuf", protobufType))
 
-	It("has Leases, which the plan does not see unless asked for", func(ctx SpecContext) {
+	It("has Leases, which the plan sees only on request", func(ctx SpecContext) {
 		lease := func(ctx context.Context, s story) error {
 			_, err := s.CoordinationV1().Leases(s.namespace).Create(ctx,
 				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.CreateOptions{})
@@ -92,7 +92,7 @@ var _ = Describe("the log", func() {
 		Expect(lease(ctx, tell(ctx, p, jsonType))).NotTo(Succeed())
 	})
 
-	It("is one for all proxies that share it", func(ctx SpecContext) {
+	It("is common to all proxies that share it", func(ctx SpecContext) {
 		log := proxy.NewLog()
 		share := func(name string) *proxy.Proxy {
 			return start(func(o *proxy.Options) { o.Name, o.Log = name, log })
@@ -125,10 +125,10 @@ var _ = Describe("a write", func() {
 	},
 		Entry("with a conflict", proxy.Conflict, apierrors.IsConflict),
 		Entry("with an internal error", proxy.InternalError, apierrors.IsInternalError),
-		Entry("as the server is not available", proxy.Unavailable, apierrors.IsServiceUnavailable),
+		Entry("because the server is not available", proxy.Unavailable, apierrors.IsServiceUnavailable),
 	)
 
-	It("is one too many, and is tried again after the second that the answer asks for", func(ctx SpecContext) {
+	It("gets 429, and is retried after the second that the response requests", func(ctx SpecContext) {
 		p := start()
 		p.Arm(once(proxy.TooManyRequests))
 		Expect(tell(ctx, p, protobufType).create(ctx, "a")).To(Succeed())
@@ -153,7 +153,7 @@ var _ = Describe("a write", func() {
 		Expect(s.there(ctx, "a")).To(BeFalse())
 	})
 
-	DescribeTable("is cut off", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
+	DescribeTable("loses its connection", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
 		p := start()
 		p.Arm(once(fault))
 		s := tell(ctx, p, jsonType)
@@ -176,7 +176,7 @@ var _ = Describe("a write", func() {
 		Expect(s.create(ctx, "b")).To(Succeed())
 	}, Entry("before", proxy.KillBefore, false), Entry("after", proxy.KillAfter, true))
 
-	It("falls into a black hole, with everything on its connection", func(ctx SpecContext) {
+	It("falls into a black hole, with all requests on its connection", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		w, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{})
@@ -201,7 +201,7 @@ var _ = Describe("a write", func() {
 })
 
 var _ = Describe("the whole proxy", func() {
-	It("is cut off and comes back at its address", func(ctx SpecContext) {
+	It("is disconnected and comes back at its address", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())
@@ -218,7 +218,7 @@ var _ = Describe("the whole proxy", func() {
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())
 		Expect(p.SetMode(proxy.BlackHole)).To(Succeed())
-		Expect(s.create(ctx, "b")).NotTo(Succeed(), "the pings are not answered")
+		Expect(s.create(ctx, "b")).NotTo(Succeed(), "the pings get no response")
 		short, cancel := context.WithTimeout(ctx, brief)
 		defer cancel()
 		err := connect(p, jsonType).CoreV1().RESTClient().Get().AbsPath("/version").Do(short).Error()
@@ -229,7 +229,7 @@ var _ = Describe("the whole proxy", func() {
 })
 
 var _ = Describe("watches", func() {
-	It("end in order", func(ctx SpecContext) {
+	It("end normally", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		s.put(ctx, "a")
@@ -239,10 +239,10 @@ var _ = Describe("watches", func() {
 		Eventually(w.ResultChan()).Should(Receive(HaveField("Type", watch.Added)))
 		p.EndWatches()
 		Eventually(w.ResultChan()).Should(BeClosed())
-		Expect(s.names(ctx)).To(ContainElement("a"), "the connection is good as before")
+		Expect(s.names(ctx)).To(ContainElement("a"), "the connection still works")
 	})
 
-	It("are gone as often as asked for", func(ctx SpecContext) {
+	It("get 410 Expired as often as requested", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		p.GoneWatches(1)
@@ -255,7 +255,7 @@ var _ = Describe("watches", func() {
 })
 
 var _ = Describe("lists", func() {
-	It("show the past to those that take any version", func(ctx SpecContext) {
+	It("show an earlier state to lists that accept any version", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		_, err := p.Mark(ctx)
@@ -296,7 +296,7 @@ var _ = Describe("lists", func() {
 		Eventually(cached("newest")).Should(Succeed())
 	})
 
-	It("keeps back what is new of one resource, while another is current", func(ctx SpecContext) {
+	It("hold back new events of one resource while another is current", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		maps, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{})

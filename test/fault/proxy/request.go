@@ -32,8 +32,8 @@ type Request struct {
 	At time.Time
 }
 
-// Key identifies the kind of write in the same way in every run of a scenario, whatever names
-// were generated. For example: "host patch persistentvolumeclaims/status".
+// Key identifies the kind of write in the same way in every run of a scenario, regardless of
+// generated names. For example: "host patch persistentvolumeclaims/status".
 func (r Request) Key() string {
 	resource := r.Resource
 	if r.Subresource != "" {

@@ -180,7 +180,7 @@ func (p *Proxy) roundTrip(out *http.Request) (reply, error) {
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
-		return reply{}, fmt.Errorf("read the answer: %w", err)
+		return reply{}, fmt.Errorf("read the response: %w", err)
 	}
 	return reply{response.StatusCode, response.Header, content}, nil
 }

@@ -20,7 +20,7 @@ type watch struct {
 	hold <-chan struct{}
 	// lag is the source of the current hold, or nil.
 	lag func() <-chan struct{}
-	// end is closed to end the watch in order, and done when it has ended.
+	// end is closed to end the watch normally, and done when it has ended.
 	end, done chan struct{}
 	once      sync.Once
 }
@@ -29,7 +29,7 @@ type watchKey struct{}
 
 func (w *watch) stop() { w.once.Do(func() { close(w.end) }) }
 
-// EndWatches ends all running watches in order, the oldest first, as API servers do from time to
+// EndWatches ends all running watches normally, the oldest first, as API servers do from time to
 // time.
 func (p *Proxy) EndWatches() {
 	p.mu.Lock()

@@ -19,7 +19,7 @@ func (r *Rig) kill() {
 	_ = r.Manager.Kill() // SIGKILL fails only if there is no such process
 }
 
-// Hold prevents restarts of the manager until the returned function is called.
+// Hold prevents restarts of the manager until its result is called.
 func (r *Rig) Hold() (release func()) {
 	r.starting.Lock()
 	return r.starting.Unlock
@@ -37,9 +37,9 @@ func (r *Rig) Away(do func() error) error {
 func (r *Rig) Again(ctx context.Context) error {
 	before := r.Lives()
 	r.kill()
-	return harness.Await(ctx, "the manager's next life", func(ctx context.Context) error {
+	return harness.Await(ctx, "the restart of the manager", func(ctx context.Context) error {
 		if r.Lives() == before {
-			return errors.New("it has not been started again")
+			return errors.New("it has not been restarted")
 		}
 		return r.Linked(ctx)
 	})
@@ -73,12 +73,12 @@ func (r *Rig) keep(ctx context.Context) {
 		r.started = time.Now()
 		r.lives++
 		r.mu.Unlock()
-		_ = r.Manager.Start(ctx) // if it ends while it starts, the code above handles it
+		_ = r.Manager.Start(ctx) // the code above handles an exit during the start
 		r.starting.Unlock()
 	}
 }
 
-// Lives returns the number of restarts of the manager so far.
+// Lives returns how often the manager has been restarted.
 func (r *Rig) Lives() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -49,7 +49,7 @@ const (
 	// ClassPromise is for promises. The members' class waits for a consumer and has policy
 	// Delete.
 	ClassPromise = "promise"
-	// ClassScratch is the same, and releases a disk one second after its last Pod.
+	// ClassScratch is ClassPromise, but releases a disk one second after its last Pod.
 	ClassScratch = "scratch"
 	// ClassImpatient is ClassDelete, but Xylem reassigns claims one second after a member fails
 	// them.
@@ -279,8 +279,8 @@ func (r *Rig) closeProxies() {
 	}
 }
 
-// Stop ends everything. It ignores panics of the manager, which the runs judge: a mutant may
-// still be panicking.
+// Stop stops all processes. It ignores panics of the manager, because the runs judge them, and a
+// mutant may still be panicking.
 func (r *Rig) Stop(ctx context.Context) error {
 	r.end()
 	r.keeper.Wait()

@@ -18,7 +18,7 @@ import (
 func accidents() []Scenario {
 	return []Scenario{
 		{
-			Name: "lost-host-pv", About: "the host PV of a claim in use is deleted, finalizers and all: the claim is Lost, and heals",
+			Name: "lost-host-pv", About: "an admin deletes the host PV of a claim in use with its finalizers: the claim is Lost, and recovers",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				return w.lose(ctx, volume(w.Noted("volume")))
@@ -26,7 +26,7 @@ func accidents() []Scenario {
 			Settled: do((*World).healed),
 		},
 		{
-			Name: "lost-leaf-claim", About: "a member's admin deletes a leaf claim: its volume is kept, and used by the next",
+			Name: "lost-leaf-claim", About: "a member's admin deletes a leaf claim: the next leaf claim uses its volume, which is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
@@ -42,13 +42,13 @@ func accidents() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "taken", About: "the member has a claim of that name of its own, in a namespace that was handed over: told, and left alone",
+			Name: "taken", About: "the member has its own claim with that name, in a namespace that was handed over: Xylem reports it and does not change it",
 			Setup: do((*World).takeName),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.pair(ctx, rig.ClassDelete); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the message to the user", w.refused); err != nil {
+				if err := harness.Await(ctx, "the message for the user", w.refused); err != nil {
 					return err
 				}
 				return w.deletePair(ctx)
@@ -78,14 +78,14 @@ func (w *World) takeName(ctx context.Context) error {
 	claim.Spec = w.claimSpec(none)
 	for _, obj := range []client.Object{namespace, claim} {
 		if err := member.API.Create(ctx, obj); err != nil {
-			return fmt.Errorf("make %T %s in %s: %w", obj, obj.GetName(), member.Name(), err)
+			return fmt.Errorf("create %T %s in %s: %w", obj, obj.GetName(), member.Name(), err)
 		}
 	}
 	w.Note("theirs", string(claim.UID)+" "+claim.ResourceVersion)
 	return nil
 }
 
-// refused: the user's claim reports that it cannot be placed.
+// refused is met when the user's claim reports that it cannot be placed.
 func (w *World) refused(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
@@ -96,10 +96,11 @@ func (w *World) refused(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("claim %s says %v", data, claim.Status.Conditions)
+	return fmt.Errorf("claim %s reports %v", data, claim.Status.Conditions)
 }
 
-// untouched: the host has no volume for the pair, and the member's own claim is unchanged.
+// untouched is met when the host has no volume for the pair and the member's own claim is
+// unchanged.
 func (w *World) untouched(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Host, w.Member(rig.Two)); err != nil {
 		return err
@@ -109,12 +110,12 @@ func (w *World) untouched(ctx context.Context) error {
 		return err
 	}
 	if now := string(claim.UID) + " " + claim.ResourceVersion; now != w.Noted("theirs") {
-		return fmt.Errorf("the member's own claim was %s, and is %s", w.Noted("theirs"), now)
+		return fmt.Errorf("the member's own claim was %s, and is now %s", w.Noted("theirs"), now)
 	}
 	return gone[corev1.Pod](ctx, w, w.Member(rig.One), app)
 }
 
-// healed: the claim is bound to a host PV of the same name with our finalizer.
+// healed is met when the claim is bound to a host PV of the same name with Xylem's finalizer.
 func (w *World) healed(ctx context.Context) error {
 	if err := w.reused(ctx); err != nil {
 		return err

@@ -15,8 +15,9 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// attached are volumes in use that their member attaches and detaches. The drivers of the rig attach
-// nothing, so the scenarios write the VolumeAttachment as kube-controller-manager and csi-attacher do.
+// attached are volumes in use that their member attaches and detaches. The drivers of the rig do
+// not attach volumes, so the scenarios write the VolumeAttachment as kube-controller-manager and
+// csi-attacher do.
 func attached() []Scenario {
 	return []Scenario{
 		{
@@ -109,7 +110,7 @@ func (w *World) detach(ctx context.Context) error {
 	return client.IgnoreNotFound(w.delete(ctx, w.Member(rig.One), w.attachment()))
 }
 
-// shownAttached: the claim reports that its volume is attached, and its Pod runs.
+// shownAttached is met when the claim reports that its volume is attached, and its Pod runs.
 func (w *World) shownAttached(ctx context.Context) error {
 	if err := w.showsAttachment(ctx, corev1.ConditionTrue, v1alpha1.ReasonAttached); err != nil {
 		return err
@@ -117,14 +118,14 @@ func (w *World) shownAttached(ctx context.Context) error {
 	return w.upAndBound(ctx)
 }
 
-// showsAttachment: the user's claim has this condition Attached.
+// showsAttachment is met when the user's claim has this condition Attached.
 func (w *World) showsAttachment(ctx context.Context, status corev1.ConditionStatus, reason string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
 		return err
 	}
 	if c := report.Attached(claim); c == nil || c.Status != status || c.Reason != reason {
-		return fmt.Errorf("claim %s says of its attachment %+v, not %s", data, c, reason)
+		return fmt.Errorf("claim %s reports the attachment as %+v, not %s", data, c, reason)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const slow = "slow"
 func conflicts() []Scenario {
 	return []Scenario{
 		{
-			Name: "volume-name-taken", About: "the host has a PV of the leaf PV's name: its mirror takes another",
+			Name: "volume-name-taken", About: "the host has a PV with the leaf PV's name: the mirror gets another name",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, false) },
 			Act:   do((*World).takeVolumeName),
 			Settled: func(ctx context.Context, w *World) error {
@@ -43,13 +43,13 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "side-by-side", About: "one claim's disk is never created: another's is created meanwhile",
+			Name: "side-by-side", About: "the disk of one claim is never created: that of another claim is still created",
 			Act:     do((*World).sideBySide),
 			Settled: func(ctx context.Context, w *World) error { return errors.Join(w.upAndBound(ctx), w.running(ctx, slow)) },
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "data-source", About: "a claim is created from another: in its member, with its data, once",
+			Name: "data-source", About: "a claim is cloned: once, in the member of its source, with its data",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				err := w.createClaim(ctx, slow, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
@@ -65,7 +65,7 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "lost-leaf-volume", About: "a member's admin deletes leaf claim and leaf PV: nothing is made in their place, and the host keeps its PV",
+			Name: "lost-leaf-volume", About: "a member's admin deletes leaf claim and leaf PV: Xylem does not replace them, and the host keeps its PV",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
 			Act:   do((*World).loseLeaf),
 			Settled: func(ctx context.Context, w *World) error {
@@ -108,7 +108,7 @@ func (w *World) takeVolumeName(ctx context.Context) error {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "foreign.example.com", VolumeHandle: "1"}},
 	}
 	if err := w.Host.API.Create(ctx, foreign); err != nil {
-		return fmt.Errorf("create the volume in the way: %w", err)
+		return fmt.Errorf("create the conflicting volume: %w", err)
 	}
 	w.Note("foreign", foreign.Name)
 	return w.Member(rig.One).SetFaults()
@@ -122,7 +122,7 @@ func (w *World) sideBySide(ctx context.Context) error {
 	if err := errors.Join(w.createClaim(ctx, slow, rig.ClassDelete), w.createPod(ctx, slow, slow, rig.NodeOne)); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the slow claim in the member", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the slow claim to exist in the member", func(ctx context.Context) error {
 		_, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), slow)
 		return err
 	}); err != nil {
@@ -131,7 +131,7 @@ func (w *World) sideBySide(ctx context.Context) error {
 	if err := w.pair(ctx, rig.ClassDelete); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the other claim's Pod", w.upAndBound); err != nil {
+	if err := harness.Await(ctx, "the other claim's Pod to run", w.upAndBound); err != nil {
 		return err
 	}
 	return w.Member(rig.One).SetFaults()
@@ -174,7 +174,7 @@ func (w *World) destroyLost(ctx context.Context) error {
 	return nil
 }
 
-// refusedFor: the claim's condition reports why the claim cannot be placed.
+// refusedFor is met when the claim's condition reports why the claim cannot be placed.
 func (w *World) refusedFor(ctx context.Context, name, reason string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *World) refusedFor(ctx context.Context, name, reason string) error {
 	if !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && c.Reason == reason
 	}) {
-		return fmt.Errorf("claim %s says %v", name, claim.Status.Conditions)
+		return fmt.Errorf("claim %s reports %v", name, claim.Status.Conditions)
 	}
 	return nil
 }

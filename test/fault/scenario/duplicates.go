@@ -27,7 +27,7 @@ const (
 func duplicates() []Scenario {
 	return []Scenario{
 		{
-			Name: "registered-twice", About: "a member in use is registered once more, and a Pod is created meanwhile: the first registration keeps it",
+			Name: "registered-twice", About: "a member in use is registered again while a Pod is created: the first registration keeps the member",
 			Act: func(ctx context.Context, w *World) error {
 				kubeconfig, err := w.MemberKubeconfig(ctx, rig.One)
 				if err != nil {
@@ -41,7 +41,7 @@ func duplicates() []Scenario {
 			Restore: do((*World).unregisterAnother),
 		},
 		{
-			Name: "registered-before", About: "an older registration, which never connected, reaches a member that a younger one has, with a claim in it",
+			Name: "registered-before", About: "an older registration that never connected connects to a member of a younger registration, which has a claim there",
 			Setup: do((*World).olderUnconnected),
 			Act: func(ctx context.Context, w *World) error {
 				kubeconfig, err := w.MemberKubeconfig(ctx, rig.Two)
@@ -105,7 +105,7 @@ func (w *World) olderUnconnected(ctx context.Context) error {
 	})
 }
 
-// duplicate: the second registration is rejected, and has no node.
+// duplicate is met when the second registration is rejected and has no node.
 func (w *World) duplicate(ctx context.Context) error {
 	cr, err := get[v1alpha1.ClusterRegistration](ctx, w, w.Host, another)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *World) duplicate(ctx context.Context) error {
 	}
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != v1alpha1.ReasonDuplicateCluster {
-		return fmt.Errorf("registration %s says %v", another, c)
+		return fmt.Errorf("registration %s reports %v", another, c)
 	}
 	return gone[corev1.Node](ctx, w, w.Host, v1alpha1.DefaultNodeNamePrefix+another)
 }

@@ -20,7 +20,7 @@ const settings = "settings"
 func ended() []Scenario {
 	return []Scenario{
 		{
-			Name: "pod-ends", About: "a Pod that is not restarted runs, and ends in its member",
+			Name: "pod-ends", About: "a Pod that is never restarted runs and ends in its member",
 			Setup: do((*World).upOnce),
 			Act: func(ctx context.Context, w *World) error {
 				leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}}
@@ -31,7 +31,7 @@ func ended() []Scenario {
 			},
 		},
 		{
-			Name: "pod-once", About: "a Pod that waits on its node for a ConfigMap gets it, runs to its end, and is deleted",
+			Name: "pod-once", About: "a bound Pod waits for a ConfigMap, gets it, runs to completion, and is deleted",
 			Setup:   do((*World).waitForSettings),
 			Act:     do((*World).runOnce),
 			Settled: func(ctx context.Context, w *World) error { return w.nothing(ctx, []string{app}, w.Clusters()...) },
@@ -49,7 +49,7 @@ func (w *World) upOnce(ctx context.Context) error {
 	return harness.Await(ctx, "claim and Pod", w.upAndBound)
 }
 
-// phase: the Pod has a phase in a cluster.
+// phase is met when the Pod has a phase in a cluster.
 func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodPhase) error {
 	pod, err := get[corev1.Pod](ctx, w, c, app)
 	if err == nil && pod.Status.Phase != phase {
@@ -58,8 +58,8 @@ func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodP
 	return err
 }
 
-// waitForSettings creates a Pod that the scheduler binds, but Xylem does not push, because the
-// host lacks its ConfigMap. Once the ConfigMap exists, the Pod runs and ends at once.
+// waitForSettings creates a Pod that the scheduler binds, but Xylem does not push, because the host
+// lacks its ConfigMap. Once the ConfigMap exists, the Pod runs and ends immediately.
 func (w *World) waitForSettings(ctx context.Context) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app, Annotations: map[string]string{controlplane.AnnotationComplete: "true"}},
@@ -70,10 +70,10 @@ func (w *World) waitForSettings(ctx context.Context) error {
 	if err := w.Host.API.Create(ctx, pod); err != nil {
 		return fmt.Errorf("create Pod %s: %w", app, err)
 	}
-	return harness.Await(ctx, "the Pod that waits", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
+	return harness.Await(ctx, "the Pod to wait", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
 }
 
-// waits: the Pod is bound to its node, and reports why it is not pushed.
+// waits is met when the Pod is bound to its node and reports why it is not pushed.
 func (w *World) waits(ctx context.Context, reason string) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Host, app)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *World) waits(ctx context.Context, reason string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the Pod %s is on node %q and says %v", app, pod.Spec.NodeName, pod.Status.Conditions)
+	return fmt.Errorf("Pod %s is on node %q and reports %v", app, pod.Spec.NodeName, pod.Status.Conditions)
 }
 
 func (w *World) runOnce(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (w *World) runOnce(ctx context.Context) error {
 	if err := w.Host.API.Create(ctx, config); err != nil {
 		return fmt.Errorf("create ConfigMap %s: %w", settings, err)
 	}
-	if err := harness.Await(ctx, "the end of the Pod", func(ctx context.Context) error { return w.phase(ctx, w.Host, corev1.PodSucceeded) }); err != nil {
+	if err := harness.Await(ctx, "the Pod to end", func(ctx context.Context) error { return w.phase(ctx, w.Host, corev1.PodSucceeded) }); err != nil {
 		return err
 	}
 	return w.deleteApp(ctx)

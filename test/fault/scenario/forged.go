@@ -21,7 +21,7 @@ import (
 func forged() []Scenario {
 	return []Scenario{
 		{
-			Name: "forged", About: "a claim is made, and a member's admin forges its namespace, leaf claim and volume there: the claim says so, and is placed nowhere",
+			Name: "forged", About: "a claim is created, and a member's admin forges its namespace, leaf claim and volume there: the claim reports it, and is not placed",
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.createClaim(ctx, data, rig.ClassDelete); err != nil {
 					return err
@@ -34,7 +34,7 @@ func forged() []Scenario {
 				}
 				claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 				if err == nil && (claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" || claim.Status.Phase != corev1.ClaimPending) {
-					err = fmt.Errorf("claim %s is %s and placed in %q", data, claim.Status.Phase, claim.Annotations[v1alpha1.AnnotationPlacedIn])
+					err = fmt.Errorf("claim %s is %s, and placed in %q", data, claim.Status.Phase, claim.Annotations[v1alpha1.AnnotationPlacedIn])
 				}
 				return err
 			},

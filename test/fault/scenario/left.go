@@ -48,7 +48,7 @@ func left() []Scenario {
 			Restore: do((*World).registerAgain),
 		},
 		{
-			Name: "snapshot-unregister-force", About: "the unreachable member of a snapshot is deregistered by force: the host keeps the record of where the snapshot is",
+			Name: "snapshot-unregister-force", About: "the unreachable member of a snapshot is deregistered by force: the host keeps the record of the snapshot's location",
 			Setup: do((*World).snapshotInTwo),
 			Act:   do((*World).unregisterByForce),
 			Settled: func(ctx context.Context, w *World) error {
@@ -63,7 +63,7 @@ func left() []Scenario {
 func givenUp() []Scenario {
 	return []Scenario{
 		{
-			Name: "snapshot-abandon", About: "an admin gives up a snapshot, and it is deleted: the member keeps its data, as an orphan",
+			Name: "snapshot-abandon", About: "an admin abandons a snapshot and deletes it: the member keeps its data, as an orphan",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				content := &snapshotv1.VolumeSnapshotContent{}
@@ -78,7 +78,7 @@ func givenUp() []Scenario {
 			},
 		},
 		{
-			Name: "snapshot-taken", About: "the member has a VolumeSnapshot of that name of its own: told, and left alone",
+			Name: "snapshot-taken", About: "the member has its own VolumeSnapshot with that name: Xylem reports it and does not change it",
 			Setup: func(ctx context.Context, w *World) error {
 				if err := w.up(ctx, rig.ClassDelete); err != nil {
 					return err
@@ -94,7 +94,7 @@ func givenUp() []Scenario {
 				if err := w.take(ctx, rig.SnapshotDelete); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the message to the user", w.snapshotFailed); err != nil {
+				if err := harness.Await(ctx, "the message for the user", w.snapshotFailed); err != nil {
 					return err
 				}
 				return w.deleteSnapshot(ctx)
@@ -125,20 +125,20 @@ func (w *World) snapshotInTwo(ctx context.Context) error {
 	return harness.Await(ctx, "the snapshot", w.snapshotHeld)
 }
 
-// goneFrom: the host's content reports that its member was deregistered, with that name.
+// goneFrom is met when the host's content reports that its member was deregistered, with that name.
 func (w *World) goneFrom(ctx context.Context, registration string) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
 		return err
 	}
 	if is := content.Annotations[v1alpha1.AnnotationClusterGone]; is != registration {
-		return fmt.Errorf("content %s says that %q is gone, not %q", content.Name, is, registration)
+		return fmt.Errorf("content %s reports that %q was deregistered, not %q", content.Name, is, registration)
 	}
 	return nil
 }
 
-// orphanedSnapshot: the host has no record of the snapshot. The member has its data, and the
-// content that protects it.
+// orphanedSnapshot is met when the host has no record of the snapshot, but the member has its data
+// and the content that protects it.
 func (w *World) orphanedSnapshot(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

@@ -28,12 +28,12 @@ func lifecycle() []Scenario {
 			Settled: do((*World).upAndBound),
 		},
 		{
-			Name: "create-immediate", About: "a claim and its Pod are created; the member's class binds at once",
+			Name: "create-immediate", About: "a claim and its Pod are created; the member's class binds immediately",
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassImmediate) },
 			Settled: do((*World).upAndBound),
 		},
 		{
-			Name: "grow", About: "a claim in use asks for more",
+			Name: "grow", About: "a claim in use requests more capacity",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				return patch(ctx, w.Host, w.claim(), `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
@@ -55,7 +55,7 @@ func lifecycle() []Scenario {
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "delete-pod", About: "a Pod is deleted, and another one of its name uses the same claim",
+			Name: "delete-pod", About: "a Pod is deleted, and another one with its name uses the same claim",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.endApp(ctx); err != nil {
@@ -66,7 +66,7 @@ func lifecycle() []Scenario {
 			Settled: do((*World).upAndBound),
 		},
 		{
-			Name: "recreate", About: "Pod and claim are deleted and made anew under the same names at once",
+			Name: "recreate", About: "Pod and claim are deleted and immediately re-created with the same names",
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:     func(ctx context.Context, w *World) error { return w.recreate(ctx, rig.ClassDelete) },
 			Settled: do((*World).recreated),
@@ -119,12 +119,12 @@ func (w *World) endApp(ctx context.Context) error {
 	if err := w.deleteApp(ctx); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the end of Pod "+app, func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of Pod  "+app, func(ctx context.Context) error {
 		return gone[corev1.Pod](ctx, w, w.Host, app)
 	})
 }
 
-// destroyed: nothing is left of the pair and its volume.
+// destroyed is met when nothing is left of the pair and its volume.
 func (w *World) destroyed(ctx context.Context) error {
 	clusters := w.Clusters()
 	if err := w.nothing(ctx, []string{app, data}, clusters...); err != nil {
@@ -161,7 +161,7 @@ func (w *World) recreate(ctx context.Context, class string) error {
 	if err := w.deletePair(ctx); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the end of the first pair in the host", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the deletion of the first pair in the host", func(ctx context.Context) error {
 		return w.nothing(ctx, []string{app, data}, w.Host)
 	}); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (w *World) recreate(ctx context.Context, class string) error {
 	return w.pair(ctx, class)
 }
 
-// recreated: the new claim has a new disk, and the old one is gone.
+// recreated is met when the new claim has a new disk and the old one was deleted.
 func (w *World) recreated(ctx context.Context) error {
 	if err := w.upAndBound(ctx); err != nil {
 		return err

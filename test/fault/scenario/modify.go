@@ -25,7 +25,7 @@ func modified() []Scenario {
 			Settled: func(ctx context.Context, w *World) error { return w.hasAttributes(ctx, rig.AttributesSilver) },
 		},
 		{
-			Name: "modify-first", About: "a claim in use names a VolumeAttributesClass, and the driver fails once, after it has applied it",
+			Name: "modify-first", About: "a claim in use names a VolumeAttributesClass, and the driver fails once after it has applied the class",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.up(ctx, rig.ClassDelete), w.Member(rig.One).SetFaults(csidriver.Fault{
 					Method: ledger.ModifyVolume, Claim: w.Namespace + "/" + data, Times: 1, Code: codes.DeadlineExceeded, After: true}))
@@ -35,7 +35,7 @@ func modified() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "modify-cancel", About: "a claim in use names another VolumeAttributesClass, which the driver cannot apply, and then the first one again",
+			Name: "modify-cancel", About: "a claim in use names another VolumeAttributesClass, which the driver cannot apply, and then the first class again",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.golden(ctx), w.Member(rig.One).SetFaults(csidriver.Fault{
 					Method: ledger.ModifyVolume, Claim: w.Namespace + "/" + data, Code: codes.InvalidArgument}))
@@ -44,7 +44,7 @@ func modified() []Scenario {
 				if err := w.modify(ctx, rig.AttributesSilver); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the message to the user", w.infeasible); err != nil {
+				if err := harness.Await(ctx, "the message for the user", w.infeasible); err != nil {
 					return err
 				}
 				return errors.Join(w.provision(ctx), w.modify(ctx, rig.AttributesGold))
@@ -72,8 +72,8 @@ func (w *World) modify(ctx context.Context, class string) error {
 	return patch(ctx, w.Host, w.claim(), fmt.Sprintf(`{"spec":{"volumeAttributesClassName":%q}}`, class))
 }
 
-// hasAttributes: claim and volume have the VolumeAttributesClass on both sides, with the name of
-// each side, and no change is in progress.
+// hasAttributes is met when claim and volume have the VolumeAttributesClass on both sides, with the
+// name of each side, and no change is in progress.
 func (w *World) hasAttributes(ctx context.Context, class string) error {
 	for c, want := range map[*harness.Cluster]string{w.Host: class, w.Member(rig.One): rig.MemberAttributes(class)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, data)
@@ -94,8 +94,8 @@ func (w *World) hasAttributes(ctx context.Context, class string) error {
 	return w.upAndBound(ctx)
 }
 
-// infeasible: the user's claim reports, with the host's name, that the driver cannot apply the
-// class.
+// infeasible is met when the user's claim reports, with the host's name, that the driver cannot
+// apply the class.
 func (w *World) infeasible(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *World) infeasible(ctx context.Context) error {
 	}
 	status := claim.Status.ModifyVolumeStatus
 	if status == nil || status.Status != corev1.PersistentVolumeClaimModifyVolumeInfeasible || status.TargetVolumeAttributesClassName != rig.AttributesSilver {
-		return fmt.Errorf("claim %s says of its change %+v", data, status)
+		return fmt.Errorf("claim %s reports the change as %+v", data, status)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 func promises() []Scenario {
 	return []Scenario{
 		{
-			Name: "promise-delete", About: "Pod and claim of a kept promise are deleted", Core: true,
+			Name: "promise-delete", About: "Pod and claim of a fulfilled promise are deleted", Core: true,
 			Setup:   func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassPromise) },
 			Act:     do((*World).deletePair),
 			Settled: do((*World).destroyed),
@@ -30,7 +30,7 @@ func promises() []Scenario {
 			Settled: do((*World).promiseKept),
 		},
 		{
-			Name: "promise-scratch", About: "a claim whose disk goes with its last Pod, and a Pod that uses it for longer than the grace",
+			Name: "promise-scratch", About: "a claim whose disk is released with its last Pod, and a Pod that uses it for longer than the grace period",
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassScratch) },
 			Settled: do((*World).promiseKept),
 		},
@@ -54,7 +54,7 @@ func promises() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "promise-withdraw-late", About: "Pod and promised claim are deleted while the provisioner has made the disk and not said so",
+			Name: "promise-withdraw-late", About: "Pod and promised claim are deleted after the provisioner has created the disk, but before it responds",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, true) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).promiseWithdrawn),
@@ -74,7 +74,7 @@ func promises() []Scenario {
 func releases() []Scenario {
 	return []Scenario{
 		{
-			Name: "promise-release", About: "the last Pod of a claim ends, its disk goes, and the next Pod lands in the other member",
+			Name: "promise-release", About: "the last Pod of a claim ends, its disk is released, and the next Pod runs in the other member",
 			Setup: func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassScratch) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.endApp(ctx); err != nil {
@@ -85,7 +85,7 @@ func releases() []Scenario {
 			Settled: do((*World).promiseMoved),
 		},
 		{
-			Name: "promise-release-delete", About: "the last Pod of a claim ends, and the claim is deleted while its disk goes",
+			Name: "promise-release-delete", About: "the last Pod of a claim ends, and the claim is deleted while its disk is being released",
 			Setup: func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassScratch) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.endApp(ctx); err != nil {
@@ -99,7 +99,7 @@ func releases() []Scenario {
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "promise-unregister", About: "a member is deregistered that is making the disk of a promise: the Pod is evicted, the promise let go of",
+			Name: "promise-unregister", About: "a member is deregistered while it provisions the disk of a promise: the Pod is evicted, and the promise is released",
 			Setup:   do((*World).promisedInTwo),
 			Act:     do((*World).unregisterConfirmed),
 			Settled: do((*World).promiseUnfulfilled),
@@ -126,7 +126,7 @@ func (w *World) promisedInTwo(ctx context.Context) error {
 	return harness.Await(ctx, "the provisioner", func(ctx context.Context) error {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.Two), data)
 		if err == nil && claim.Annotations[selectedNode] == "" {
-			err = errors.New("the leaf claim's node is not chosen")
+			err = errors.New("the leaf claim has no selected node")
 		}
 		return err
 	})
@@ -140,9 +140,9 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// promiseUnfulfilled: the member is gone, and the promise is unfulfilled again.
+// promiseUnfulfilled is met when the member is deregistered and the promise is unfulfilled again.
 func (w *World) promiseUnfulfilled(ctx context.Context) error {
-	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no disk yet"), gone[corev1.Pod](ctx, w, w.Host, app),
+	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "the disk does not exist yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
 	return get[corev1.PersistentVolume](ctx, w, w.Host, name)
 }
 
-// promiseIn: the claim has a disk in a member, and records it.
+// promiseIn is met when the claim has a disk in a member and records it.
 func (w *World) promiseIn(ctx context.Context, member string) error {
 	pv, err := w.promise(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *World) promiseTwo(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseOnce: the first Pod has the disk, and the second has failed.
+// promiseOnce is met when the first Pod has the disk and the second has failed.
 func (w *World) promiseOnce(ctx context.Context) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Host, stray)
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *World) promiseUnused(ctx context.Context) error {
 	return w.deleteClaim(ctx)
 }
 
-// promiseGone: nothing is left of the claim, or of any promise of the namespace.
+// promiseGone is met when nothing is left of the claim or of any promise of the namespace.
 func (w *World) promiseGone(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{data}, w.Clusters()...); err != nil {
 		return err
@@ -304,13 +304,13 @@ func (w *World) promiseMove(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseMoved: Pod and disk are in the second member, and nothing is in the first.
+// promiseMoved is met when Pod and disk are in the second member and the first has nothing of them.
 func (w *World) promiseMoved(ctx context.Context) error {
 	return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.promiseIn(ctx, rig.Two), w.disks(rig.Two, data, 1),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))
 }
 
-// marked: the promise is marked as unused.
+// marked is met when the promise is marked as unused.
 func (w *World) marked(ctx context.Context) error {
 	pv, err := w.promise(ctx)
 	if err != nil {

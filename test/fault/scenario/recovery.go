@@ -17,18 +17,18 @@ import (
 
 const logs = "logs"
 
-// recovery is about claims that one member cannot satisfy, and the other can.
+// recovery has claims that only one of the members can satisfy.
 func recovery() []Scenario {
 	return []Scenario{
 		{
-			Name: "recover", About: "a member's driver fails a claim, which is met in the other",
+			Name: "recover", About: "a member's driver fails a claim, and the other member satisfies it",
 			Setup:   func(_ context.Context, w *World) error { return w.failing(data) },
 			Act:     func(ctx context.Context, w *World) error { return w.appWith(ctx, data) },
 			Settled: func(ctx context.Context, w *World) error { return w.recovered(ctx, data) },
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "recover-together", About: "the same for a Pod of two claims, of which one could have been met",
+			Name: "recover-together", About: "a member's driver fails one of two claims of a Pod, and the other member satisfies both",
 			Setup:   func(_ context.Context, w *World) error { return w.failing(data, logs) },
 			Act:     func(ctx context.Context, w *World) error { return w.appWith(ctx, data, logs) },
 			Settled: func(ctx context.Context, w *World) error { return w.recovered(ctx, data, logs) },
@@ -71,8 +71,8 @@ func (w *World) appWith(ctx context.Context, claims ...string) error {
 	return nil
 }
 
-// recovered: the Pod runs, all of its claims have their volumes in the second member, the first
-// has nothing, and no annotation of the recovery is left.
+// recovered is met when the Pod runs, all of its claims have their volumes in the second member,
+// the first has nothing of them, and no annotation of the recovery is left.
 func (w *World) recovered(ctx context.Context, claims ...string) error {
 	if err := w.running(ctx, app); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w *World) recovered(ctx context.Context, claims ...string) error {
 	return w.nothing(ctx, append([]string{app}, claims...), w.Member(rig.One))
 }
 
-// atRest: a claim no longer reports members that failed it.
+// atRest is met when a claim no longer reports members that failed it.
 func (w *World) atRest(ctx context.Context, name string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {

@@ -46,7 +46,7 @@ func (w *World) changeClasses(ctx context.Context) error {
 			return fmt.Errorf("create class %s: %w", class.Name, err)
 		}
 	}
-	if err := harness.Await(ctx, "the host's classes", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the host to publish the classes", func(ctx context.Context) error {
 		return errors.Join(w.published(ctx, reflectedClass, corev1.PersistentVolumeReclaimDelete), w.published(ctx, passingClass, corev1.PersistentVolumeReclaimDelete))
 	}); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (w *World) changeClasses(ctx context.Context) error {
 	}
 	again := memberClass(reflectedClass, corev1.PersistentVolumeReclaimRetain)
 	if err := member.API.Create(ctx, again); err != nil {
-		return fmt.Errorf("create class %s anew: %w", again.Name, err)
+		return fmt.Errorf("re-create class %s: %w", again.Name, err)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (w *World) classesFollow(ctx context.Context) error {
 	return errors.Join(w.published(ctx, reflectedClass, corev1.PersistentVolumeReclaimRetain), gone[storagev1.StorageClass](ctx, w, w.Host, passingClass))
 }
 
-// published: the host has the class with that policy, published by the member.
+// published is met when the host has the class with that policy, published by the member.
 func (w *World) published(ctx context.Context, name string, policy corev1.PersistentVolumeReclaimPolicy) error {
 	class, err := get[storagev1.StorageClass](ctx, w, w.Host, name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *World) reflectNoMore(ctx context.Context) error {
 			return err
 		}
 	}
-	return harness.Await(ctx, "the end of the host's classes", func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of the host's classes", func(ctx context.Context) error {
 		return errors.Join(gone[storagev1.StorageClass](ctx, w, w.Host, reflectedClass), gone[storagev1.StorageClass](ctx, w, w.Host, passingClass))
 	})
 }

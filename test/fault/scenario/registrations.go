@@ -31,7 +31,7 @@ func registrations() []Scenario {
 				if err := w.unregister(ctx); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the end of the registration", w.unregistered); err != nil {
+				if err := harness.Await(ctx, "the deletion of the registration", w.unregistered); err != nil {
 					return err
 				}
 				return w.registerTwo(ctx)
@@ -41,7 +41,7 @@ func registrations() []Scenario {
 			},
 		},
 		{
-			Name: "unregister-drain", About: "a member is deregistered with policy Drain, and its last claim deleted",
+			Name: "unregister-drain", About: "a member is deregistered with policy Drain, and its last claim is deleted",
 			Setup: func(ctx context.Context, w *World) error {
 				if err := w.unusedInTwo(ctx); err != nil {
 					return err
@@ -138,7 +138,7 @@ func (w *World) boundInTwo(ctx context.Context) error {
 	return errors.Join(held(pv), w.disks(rig.Two, data, 1))
 }
 
-// registered: the member's node is Ready in the host.
+// registered is met when the member's node is Ready in the host.
 func (w *World) registered(ctx context.Context) error {
 	node, err := get[corev1.Node](ctx, w, w.Host, rig.NodeTwo)
 	if err != nil {
@@ -152,12 +152,13 @@ func (w *World) registered(ctx context.Context) error {
 	return fmt.Errorf("node %s is not Ready", node.Name)
 }
 
-// unregistered: the registration and the node are gone.
+// unregistered is met when the registration and the node are deleted.
 func (w *World) unregistered(ctx context.Context) error {
 	return errors.Join(gone[v1alpha1.ClusterRegistration](ctx, w, w.Host, rig.Two), gone[corev1.Node](ctx, w, w.Host, rig.NodeTwo))
 }
 
-// letGo: the host PV records that its cluster is gone, and has no finalizer of ours.
+// letGo is met when the host PV records that its cluster was deregistered, and no longer has
+// Xylem's finalizer.
 func (w *World) letGo(ctx context.Context) error {
 	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
 	if err != nil {
@@ -171,12 +172,12 @@ func (w *World) letGo(ctx context.Context) error {
 
 func held(pv *corev1.PersistentVolume) error {
 	if !controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
-		return fmt.Errorf("volume %s lacks our finalizer", pv.Name)
+		return fmt.Errorf("volume %s lacks Xylem's finalizer", pv.Name)
 	}
 	return nil
 }
 
-// unregisterByForce deregisters the second member while it cannot be reached.
+// unregisterByForce deregisters the second member while it is unreachable.
 func (w *World) unregisterByForce(ctx context.Context) error {
 	if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (w *World) unregisterByForce(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// reachAgain registers that member again, which can be reached.
+// reachAgain registers that member again, now that it is reachable.
 func (w *World) reachAgain(ctx context.Context) error {
 	if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 func replaced() []Scenario {
 	return []Scenario{
 		{
-			Name: "replaced-in-use", About: "a leaf PV is re-created under its name, of a claim in use: its disk is kept",
+			Name: "replaced-in-use", About: "the leaf PV of a claim in use is re-created under its name: its disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:   do((*World).replace),
 			Settled: func(ctx context.Context, w *World) error {
@@ -47,7 +47,7 @@ func replaced() []Scenario {
 			Restore: do((*World).clearReplaced),
 		},
 		{
-			Name: "replaced-away", About: "while the manager is away, a leaf PV is re-created under its name, and the claim deleted, policy Retain in the host: its disk is kept",
+			Name: "replaced-away", About: "while the manager is stopped, a leaf PV is re-created under its name and the claim is deleted, policy Retain in the host: its disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassRetain) },
 			Act: func(ctx context.Context, w *World) error {
 				return w.Away(func() error { return errors.Join(w.replace(ctx), w.deleteClaimEntirely(ctx)) })
@@ -59,7 +59,7 @@ func replaced() []Scenario {
 			Restore: do((*World).clearReplaced),
 		},
 		{
-			Name: "replaced-delete", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Delete: the host PV ends, and the disk is kept as an orphan",
+			Name: "replaced-delete", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Delete: the host PV is deleted, and the disk is kept as an orphan",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.replace(ctx); err != nil {
@@ -76,13 +76,13 @@ func replaced() []Scenario {
 	}
 }
 
-// deleteClaimEntirely deletes the claim in the host, and waits until it is gone. It has no
-// finalizers there.
+// deleteClaimEntirely deletes the claim in the host, where it has no finalizers, and waits until it
+// is deleted.
 func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	if err := w.deleteClaim(ctx); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the end of the claim", func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of the claim", func(ctx context.Context) error {
 		return gone[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	})
 }
@@ -102,7 +102,7 @@ func (w *World) replace(ctx context.Context) error {
 	if err := patch(ctx, one, volume(leaf.Name), `{"metadata":{"finalizers":null}}`); client.IgnoreNotFound(errors.Unwrap(err)) != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the end of the leaf PV", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the deletion of the leaf PV", func(ctx context.Context) error {
 		return gone[corev1.PersistentVolume](ctx, w, one, leaf.Name)
 	}); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (w *World) replace(ctx context.Context) error {
 	again.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 	again.Annotations = map[string]string{annProvisionedBy: leaf.Annotations[annProvisionedBy]}
 	if err := one.API.Create(ctx, again); err != nil {
-		return fmt.Errorf("make leaf PV %s again: %w", leaf.Name, err)
+		return fmt.Errorf("re-create leaf PV %s: %w", leaf.Name, err)
 	}
 	return nil
 }
@@ -120,14 +120,14 @@ func (w *World) replace(ctx context.Context) error {
 // annProvisionedBy is the provisioner's own annotation.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// replacement: the leaf PV is another one with the same name, and has policy Retain.
+// replacement is met when the leaf PV is another one with the same name and has policy Retain.
 func (w *World) replacement(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolume](ctx, w, w.Member(rig.One), w.Noted("volume"))
 	if err != nil {
 		return err
 	}
 	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-		return fmt.Errorf("leaf PV %s has UID %s, it was %s, and policy %s", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Errorf("leaf PV %s has UID %s (before: %s) and policy %s", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (w *World) clearReplaced(ctx context.Context) error {
 		return err
 	}
 	in := client.InNamespace(w.Namespace)
-	return harness.Await(ctx, "the end of Pods and claims", func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of Pods and claims", func(ctx context.Context) error {
 		for _, c := range []*harness.Cluster{w.Host, w.Member(rig.One)} {
 			for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 				if err := c.API.DeleteAllOf(ctx, obj, in, client.GracePeriodSeconds(0)); err != nil {

@@ -21,7 +21,7 @@ const again = "again"
 func restores() []Scenario {
 	return []Scenario{
 		{
-			Name: "restore", About: "a claim is created from a snapshot: in its member, with its data, once",
+			Name: "restore", About: "a claim is restored from a snapshot: once, in the member that has the snapshot, with its data",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act:   do((*World).restore),
 			Settled: func(ctx context.Context, w *World) error {
@@ -29,7 +29,7 @@ func restores() []Scenario {
 			},
 		},
 		{
-			Name: "restore-delete", About: "the same, and the snapshot is deleted before the new disk is there: it goes when the disk is",
+			Name: "restore-delete", About: "a snapshot is deleted while a claim is restored from it: it is destroyed only when the new disk exists",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.withSnapshot(ctx, rig.SnapshotDelete), w.Member(rig.One).SetFaults(
 					csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + again, Stall: true}))
@@ -38,7 +38,7 @@ func restores() []Scenario {
 				if err := w.restore(ctx); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the leaf claim", func(ctx context.Context) error {
+				if err := harness.Await(ctx, "the leaf claim to exist", func(ctx context.Context) error {
 					_, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), again)
 					return err
 				}); err != nil {
@@ -71,7 +71,7 @@ func (w *World) restore(ctx context.Context) error {
 	return w.createPod(ctx, again, again, rig.NodeOne)
 }
 
-// restoredOnce: the Pod runs, and its claim has one disk, with the snapshot's data.
+// restoredOnce is met when the Pod runs and its claim has one disk with the snapshot's data.
 func (w *World) restoredOnce(ctx context.Context) error {
 	if err := errors.Join(w.running(ctx, again), w.bound(ctx, again, rig.One), w.disks(rig.One, again, 1)); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (w *World) restoredOnce(ctx context.Context) error {
 	}
 	for id, disk := range book.ForClaim(w.Namespace, again).Live() {
 		if disk.Source != w.Noted("snapshot") {
-			return fmt.Errorf("disk %s of claim %s was filled from %q, and not from snapshot %q", id, again, disk.Source, w.Noted("snapshot"))
+			return fmt.Errorf("disk %s of claim %s was filled from %q, not from snapshot %q", id, again, disk.Source, w.Noted("snapshot"))
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// retained is about claims whose volumes are kept at the end.
+// retained has claims whose volumes are kept at the end.
 func retained() []Scenario {
 	return []Scenario{
 		{
@@ -34,13 +34,13 @@ func retained() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "reuse-member", About: "the same where only the member's class retains",
+			Name: "reuse-member", About: "a retained volume's claimRef is cleared, and a new claim uses it; policy Retain in the member's class only",
 			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetained) },
 			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetained) },
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "recreate-retain", About: "Pod and claim are deleted and made anew: the new claim has a new disk, and the old one is kept",
+			Name: "recreate-retain", About: "Pod and claim are deleted and re-created: the new claim has a new disk, and the old one is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
 			Act:   func(ctx context.Context, w *World) error { return w.recreate(ctx, rig.ClassRetain) },
 			Settled: func(ctx context.Context, w *World) error {
@@ -49,7 +49,7 @@ func retained() []Scenario {
 			},
 		},
 		{
-			Name: "abandon", About: "an admin lets go of a retained volume",
+			Name: "abandon", About: "an admin abandons a retained volume",
 			Setup: func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetain) },
 			Act: func(ctx context.Context, w *World) error {
 				return patch(ctx, w.Host, volume(w.Noted("volume")), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
@@ -68,7 +68,7 @@ func retained() []Scenario {
 			Settled: do((*World).kept),
 		},
 		{
-			Name: "delete-failed", About: "Pod and claim are deleted, and the host's PV is Failed, since it has policy Recycle; then it is set to Delete",
+			Name: "delete-failed", About: "Pod and claim are deleted, and the host PV is Failed because of policy Recycle; then it is set to Delete",
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:     do((*World).failReclaim),
 			Settled: do((*World).destroyed),
@@ -86,7 +86,7 @@ func (w *World) failReclaim(ctx context.Context) error {
 	if err := w.deletePair(ctx); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the PV that cannot be recycled", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the PV to fail", func(ctx context.Context) error {
 		return w.volumePhase(ctx, host.Name, corev1.VolumeFailed, w.Host)
 	}); err != nil {
 		return err
@@ -102,10 +102,10 @@ func (w *World) released(ctx context.Context, class string) error {
 	if err := w.deletePair(ctx); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the volume's release", w.kept)
+	return harness.Await(ctx, "the volume to be Released", w.kept)
 }
 
-// kept: the pair is gone, the volume is Released on both sides, and its disk exists.
+// kept is met when the pair is deleted, the volume is Released on both sides, and its disk exists.
 func (w *World) kept(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *World) reuse(ctx context.Context, class string) error {
 	if err := patch(ctx, w.Host, volume(name), `{"spec":{"claimRef":null}}`); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the freed volume", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the volume to be Available", func(ctx context.Context) error {
 		return w.volumePhase(ctx, name, corev1.VolumeAvailable, w.Host)
 	}); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (w *World) reused(ctx context.Context) error {
 	return w.volumePhase(ctx, name, corev1.VolumeBound, w.Host, w.Member(rig.One))
 }
 
-// abandoned: the host has no record of the volume, whose data still exists.
+// abandoned is met when the host has no record of the volume, but its data still exists.
 func (w *World) abandoned(ctx context.Context) error {
 	if err := gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")); err != nil {
 		return err

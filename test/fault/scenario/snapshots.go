@@ -19,7 +19,7 @@ import (
 // nightly is the name of the snapshot.
 const nightly = "nightly"
 
-// snapshots is the life of a snapshot of a claim in use.
+// snapshots is the lifecycle of a snapshot of a claim in use.
 func snapshots() []Scenario {
 	return []Scenario{
 		{
@@ -29,7 +29,7 @@ func snapshots() []Scenario {
 			Settled: do((*World).taken),
 		},
 		{
-			Name: "snapshot-retries", About: "the same, and the driver fails twice, the second time after it has taken the snapshot",
+			Name: "snapshot-retries", About: "a snapshot of a claim in use is taken, and the driver fails twice, the second time after it has taken the snapshot",
 			Setup: func(ctx context.Context, w *World) error {
 				of := w.Namespace + "/" + data
 				return errors.Join(w.up(ctx, rig.ClassDelete), w.home().SetFaults(
@@ -59,13 +59,13 @@ func snapshots() []Scenario {
 			Settled: do((*World).snapshotKept),
 		},
 		{
-			Name: "snapshot-recreate", About: "a snapshot is deleted and taken again under its name at once",
+			Name: "snapshot-recreate", About: "a snapshot is deleted and immediately taken again with the same name",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.deleteSnapshot(ctx); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the end of the first snapshot in the host", func(ctx context.Context) error {
+				if err := harness.Await(ctx, "the deletion of the first snapshot in the host", func(ctx context.Context) error {
 					return gone[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 				}); err != nil {
 					return err
@@ -82,7 +82,7 @@ func snapshots() []Scenario {
 func hastened() []Scenario {
 	return []Scenario{
 		{
-			Name: "snapshot-withdraw", About: "a snapshot is deleted while the driver has taken it and not said so",
+			Name: "snapshot-withdraw", About: "a snapshot is deleted after the driver has taken it, but before it responds",
 			Setup: do((*World).taking),
 			Act: func(ctx context.Context, w *World) error {
 				return errors.Join(w.deleteSnapshot(ctx), w.provision(ctx))
@@ -102,7 +102,7 @@ func hastened() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "snapshot-lost", About: "the member's admin deletes the member's VolumeSnapshot: its data stay",
+			Name: "snapshot-lost", About: "the member's admin deletes the member's VolumeSnapshot: its data is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act:   func(ctx context.Context, w *World) error { return w.delete(ctx, w.home(), w.snapshot()) },
 			Settled: func(ctx context.Context, w *World) error {
@@ -112,7 +112,7 @@ func hastened() []Scenario {
 	}
 }
 
-// home returns the member that has the claim: the noted one, or else the first.
+// home returns the member that has the claim: the noted one, or the first by default.
 func (w *World) home() *harness.Cluster {
 	if name := w.Noted("home"); name != "" {
 		return w.Member(name)
@@ -199,7 +199,7 @@ func (w *World) content(ctx context.Context, c *harness.Cluster) (*snapshotv1.Vo
 	return content, err
 }
 
-// snapshots: the member has this many snapshots of the claim.
+// snapshots is met when the member has this many snapshots of the claim.
 func (w *World) snapshots(want int) error {
 	book, err := w.home().Ledger()
 	if err != nil {
@@ -211,13 +211,13 @@ func (w *World) snapshots(want int) error {
 	return nil
 }
 
-// taken: claim and Pod are unchanged, and the snapshot is protected.
+// taken is met when claim and Pod are unchanged and the snapshot is protected.
 func (w *World) taken(ctx context.Context) error {
 	return errors.Join(w.upAndBound(ctx), w.snapshotHeld(ctx))
 }
 
-// snapshotHeld: the snapshot is ready on both sides, was taken once, and has policy Retain in the
-// member.
+// snapshotHeld is met when the snapshot is ready on both sides, was taken once, and has policy
+// Retain in the member.
 func (w *World) snapshotHeld(ctx context.Context) error {
 	if err := errors.Join(w.snapshotReady(ctx), w.snapshots(1)); err != nil {
 		return err
@@ -232,8 +232,8 @@ func (w *World) snapshotHeld(ctx context.Context) error {
 	return nil
 }
 
-// snapshotReady: the host shows the snapshot as ready, and its content represents the leaf
-// content.
+// snapshotReady is met when the host shows the snapshot as ready and its content represents the
+// leaf content.
 func (w *World) snapshotReady(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
@@ -257,37 +257,37 @@ func (w *World) snapshotReady(ctx context.Context) error {
 	return nil
 }
 
-// contentFailed: the host's content reports a problem. The snapshot-controller does not copy it
-// to a VolumeSnapshot that was ready before.
+// contentFailed is met when the host's content reports a problem. The snapshot-controller does not
+// copy it to a VolumeSnapshot that was ready before.
 func (w *World) contentFailed(ctx context.Context) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
 		return err
 	}
 	if content.Status == nil || content.Status.Error == nil || ptr.Deref(content.Status.ReadyToUse, true) {
-		return fmt.Errorf("content %s says %+v", content.Name, content.Status)
+		return fmt.Errorf("content %s reports %+v", content.Name, content.Status)
 	}
 	return nil
 }
 
-// snapshotFailed: the host's VolumeSnapshot reports a problem.
+// snapshotFailed is met when the host's VolumeSnapshot reports a problem.
 func (w *World) snapshotFailed(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
 		return err
 	}
 	if snapshot.Status == nil || snapshot.Status.Error == nil {
-		return fmt.Errorf("the host says nothing of snapshot %s", nightly)
+		return fmt.Errorf("the host reports nothing about snapshot %s", nightly)
 	}
 	return nil
 }
 
-// snapshotDestroyed: nothing is left of the snapshot, and its claim exists.
+// snapshotDestroyed is met when nothing is left of the snapshot and its claim exists.
 func (w *World) snapshotDestroyed(ctx context.Context) error {
 	return errors.Join(w.noSnapshot(ctx), w.upAndBound(ctx))
 }
 
-// noSnapshot: nothing is left of the snapshot.
+// noSnapshot is met when nothing is left of the snapshot.
 func (w *World) noSnapshot(ctx context.Context) error {
 	for _, c := range w.Clusters() {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {
@@ -306,7 +306,8 @@ func (w *World) noSnapshot(ctx context.Context) error {
 	return w.snapshots(0)
 }
 
-// snapshotKept: the VolumeSnapshot is gone on both sides, and its contents and data exist.
+// snapshotKept is met when the VolumeSnapshot is deleted on both sides, but its contents and data
+// exist.
 func (w *World) snapshotKept(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

@@ -24,13 +24,13 @@ func static() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "adopt-orphan", About: "the same with a disk that is an orphan of this host",
+			Name: "adopt-orphan", About: "an admin creates a PersistentVolume for an orphaned disk of this host, and a claim and a Pod use it",
 			Setup:   do((*World).orphan),
 			Act:     do((*World).adopt),
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "adopt-delete", About: "an admin creates such a PersistentVolume, and deletes it after the adoption; the disk is kept",
+			Name: "adopt-delete", About: "an admin creates a PersistentVolume for an existing disk, and deletes it after the adoption: the disk is kept",
 			Setup: do((*World).before),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.ask(ctx); err != nil {
@@ -60,7 +60,7 @@ func (w *World) orphan(ctx context.Context) error {
 	if err := w.Host.API.Delete(ctx, volume(w.Noted("volume"))); err != nil {
 		return fmt.Errorf("delete the released volume: %w", err)
 	}
-	return harness.Await(ctx, "the end of the host PV", func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of the host PV", func(ctx context.Context) error {
 		return gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
 	})
 }
@@ -76,7 +76,7 @@ func (w *World) before(ctx context.Context) error {
 	if err := patch(ctx, w.Member(rig.One), volume(w.Noted("volume")), body); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the member's own disk", func(ctx context.Context) error {
+	return harness.Await(ctx, "the member's own disk to exist", func(ctx context.Context) error {
 		return w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeAvailable, w.Member(rig.One))
 	})
 }

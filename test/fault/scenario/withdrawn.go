@@ -30,11 +30,11 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "withdraw-retained", About: "the same where the member's class retains: the disk stays, and is reported as orphaned",
+			Name: "withdraw-retained", About: "Pod and claim are deleted while the disk is created, and the member's class retains it: the disk is kept, and reported as orphaned",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassRetained, true) },
 			// The provisioner must not continue before the leaf claim is gone. Otherwise, the
-			// volume would be bound for a moment, and stamped if the manager observed it. It
-			// would be an orphan in any case, but in two variants.
+			// volume would be bound for a moment, and stamped if the manager observed it. It would
+			// be an orphan either way, but the end state would differ.
 			Act: func(ctx context.Context, w *World) error { return w.withdrawFrom(ctx, w.Host, w.Member(rig.One)) },
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), w.disks(rig.One, data, 1))
@@ -71,7 +71,7 @@ func (w *World) provisioning(ctx context.Context, class string, made bool) error
 			return err
 		}
 		if claim.Annotations[selectedNode] == "" {
-			return errors.New("the leaf claim's node is not chosen")
+			return errors.New("the leaf claim has no selected node")
 		}
 		if made {
 			return w.disks(rig.One, data, 1)
@@ -86,9 +86,9 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // provision lets the provisioner continue.
 func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
 
-// move makes the scheduler choose again. It lets the provisioner continue once the first member
-// has nothing of the pair any more. Otherwise, the claim would get the volume, and the new Pod
-// would stay Pending, as in one cluster.
+// move makes the scheduler select a node again. It lets the provisioner continue once the first
+// member has nothing of the pair. Otherwise, the claim would get the volume, and the new Pod would
+// stay Pending, as in one cluster.
 func (w *World) move(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err
@@ -107,16 +107,15 @@ func (w *World) move(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// withdraw deletes the pair, and lets the provisioner continue once the host has nothing of it
-// any more.
+// withdraw deletes the pair, and lets the provisioner continue once the host has nothing of it.
 func (w *World) withdraw(ctx context.Context) error { return w.withdrawFrom(ctx, w.Host) }
 
-// withdrawFrom waits until the pair is gone from these clusters.
+// withdrawFrom waits until the pair is deleted in these clusters.
 func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) error {
 	if err := w.deletePair(ctx); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the end of the pair", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the deletion of the pair", func(ctx context.Context) error {
 		return w.nothing(ctx, []string{app, data}, clusters...)
 	}); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) 
 	return w.provision(ctx)
 }
 
-// withdrawnEntirely: nothing is left, whatever the provisioner created.
+// withdrawnEntirely is met when nothing is left, including the disk that the provisioner created.
 func (w *World) withdrawnEntirely(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err

@@ -30,7 +30,7 @@ func workloads() []Scenario {
 				if err := w.scale(ctx, 0); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the end of the replicas", func(ctx context.Context) error {
+				if err := harness.Await(ctx, "the deletion of the replicas", func(ctx context.Context) error {
 					return errors.Join(gone[corev1.Pod](ctx, w, w.Host, replica(0)), gone[corev1.Pod](ctx, w, w.Host, replica(1)))
 				}); err != nil {
 					return err
@@ -40,7 +40,7 @@ func workloads() []Scenario {
 			Settled: do((*World).scaled),
 		},
 		{
-			Name: "evict", About: "a leaf Pod is evicted in its member, and its StatefulSet's next one returns",
+			Name: "evict", About: "a leaf Pod is evicted in its member, and the StatefulSet creates another one there",
 			Setup: func(ctx context.Context, w *World) error { return w.statefulSet(ctx) },
 			Act: func(ctx context.Context, w *World) error {
 				member := w.Member(rig.One)
@@ -105,7 +105,7 @@ func (w *World) replicas(ctx context.Context) error {
 	return nil
 }
 
-// scaled: the replicas run with their original disks.
+// scaled is met when the replicas run with their original disks.
 func (w *World) scaled(ctx context.Context) error {
 	if err := w.replicas(ctx); err != nil {
 		return err
@@ -116,13 +116,13 @@ func (w *World) scaled(ctx context.Context) error {
 			return err
 		}
 		if had := w.Noted(claimOf(i)); volume != had {
-			return fmt.Errorf("claim %s is bound to %s, and was to %s", claimOf(i), volume, had)
+			return fmt.Errorf("claim %s is bound to %s, and was bound to %s", claimOf(i), volume, had)
 		}
 	}
 	return nil
 }
 
-// returned: the leaf Pod is not the one that was evicted.
+// returned is met when the leaf Pod is not the one that was evicted.
 func (w *World) returned(ctx context.Context) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Member(rig.One), replica(0))
 	if err != nil {

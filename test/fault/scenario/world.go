@@ -22,7 +22,7 @@ import (
 // Scenario is one action of a user or an admin.
 type Scenario struct {
 	Name string
-	// About describes it in a line.
+	// About is a one-line description.
 	About string
 	// Core scenarios are part of Slice.
 	Core bool
@@ -93,7 +93,7 @@ func get[T any, P interface {
 	return obj, nil
 }
 
-// gone returns nil if an object no longer exists.
+// gone is met when an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -176,7 +176,7 @@ func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body stri
 
 // Looking.
 
-// running: the host shows the Pod Running and Ready, and its claims are bound.
+// running is met when the host shows the Pod as Running and Ready, and its claims are bound.
 func (w *World) running(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		pod, err := get[corev1.Pod](ctx, w, w.Host, name)
@@ -199,7 +199,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// bound: the claim is Bound in the host and in the member.
+// bound is met when the claim is Bound in the host and in the member.
 func (w *World) bound(ctx context.Context, name, member string) error {
 	for _, c := range []*harness.Cluster{w.Host, w.Member(member)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, name)
@@ -222,7 +222,7 @@ func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
 	return claim.Spec.VolumeName, nil
 }
 
-// volumePhase: a PV has a phase in the clusters.
+// volumePhase is met when a PV has a phase in the clusters.
 func (w *World) volumePhase(ctx context.Context, name string, phase corev1.PersistentVolumePhase, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		pv, err := get[corev1.PersistentVolume](ctx, w, c, name)
@@ -236,7 +236,7 @@ func (w *World) volumePhase(ctx context.Context, name string, phase corev1.Persi
 	return nil
 }
 
-// disks: the member has this many disks of a claim.
+// disks is met when the member has this many disks of a claim.
 func (w *World) disks(member, claim string, want int) error {
 	book, err := w.Member(member).Ledger()
 	if err != nil {
@@ -248,7 +248,8 @@ func (w *World) disks(member, claim string, want int) error {
 	return nil
 }
 
-// copied: all disks that a member's driver created for a claim were filled from another's.
+// copied is met when all disks that a member's driver created for a claim were filled from another
+// claim's.
 func (w *World) copied(member, source, claim string) error {
 	book, err := w.Member(member).Ledger()
 	if err != nil {
@@ -257,13 +258,13 @@ func (w *World) copied(member, source, claim string) error {
 	sources := book.ForClaim(w.Namespace, source).LiveIDs()
 	for id, disk := range book.ForClaim(w.Namespace, claim).Live() {
 		if !slices.Contains(sources, disk.Source) {
-			return fmt.Errorf("%s has disk %s of claim %s, which was filled from %q, and not from a disk of claim %s (%v)", member, id, claim, disk.Source, source, sources)
+			return fmt.Errorf("%s has disk %s of claim %s, which was filled from %q, not from a disk of claim %s (%v)", member, id, claim, disk.Source, source, sources)
 		}
 	}
 	return nil
 }
 
-// nothing: neither Pod nor claim with these names is left in the clusters.
+// nothing is met when no Pod or claim with these names is left in the clusters.
 func (w *World) nothing(ctx context.Context, names []string, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		for _, name := range names {

@@ -66,7 +66,7 @@ var charts = []chart{
 
 func main() {
 	kustomize := flag.String("kustomize", "kustomize", "The kustomize to build config/ with.")
-	verify := flag.Bool("verify", false, "Write nothing; say what is not as generated, and fail.")
+	verify := flag.Bool("verify", false, "Write nothing; print differences from the generated files, and fail.")
 	flag.Parse()
 	if err := run(*kustomize, *verify); err != nil {
 		fmt.Fprintln(os.Stderr, "charts:", err)
@@ -97,7 +97,7 @@ func run(kustomize string, verify bool) error {
 	}
 	slices.Sort(stale)
 	if verify && len(stale) > 0 {
-		return fmt.Errorf("not as generated: %q; run make charts", stale)
+		return fmt.Errorf("out of date: %q; run make charts", stale)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func build(kustomize, kustomization string) ([]map[string]any, error) {
 	}
 	objects, err := split(built)
 	if err != nil {
-		return nil, fmt.Errorf("read what was built of %s: %w", kustomization, err)
+		return nil, fmt.Errorf("read the output of kustomize for %s: %w", kustomization, err)
 	}
 	return objects, nil
 }

@@ -14,11 +14,11 @@ type narrowed struct {
 	role string
 }
 
-// leaveOut makes the rule depend on the value, wherever it occurs in the text.
+// leaveOut makes every occurrence of the rule in the text depend on the value.
 func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	rule := indented(n.rule, indent)
 	if strings.Count(text, rule) != 1 {
-		return "", fmt.Errorf("the rule for %s is there %d times, not once:\n%s", n.namespaces, strings.Count(text, rule), rule)
+		return "", fmt.Errorf("the rule for %s occurs %d times, not once:\n%s", n.namespaces, strings.Count(text, rule), rule)
 	}
 	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
 }

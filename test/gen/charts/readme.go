@@ -23,7 +23,7 @@ func readme(directory string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(content, []byte(tableBegin))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
 	if !ok || !closed {
-		return nil, fmt.Errorf("it has no place for the table: %q and %q", tableBegin, tableEnd)
+		return nil, fmt.Errorf("the markers of the table are missing: %q and %q", tableBegin, tableEnd)
 	}
 	described, err := values(directory)
 	if err != nil {

@@ -40,7 +40,7 @@ func (c chart) rights(objects []map[string]any) ([]byte, error) {
 		}
 		bound, ok := rules[role]
 		if !ok {
-			return nil, fmt.Errorf("binding %s names a role that there is not: %v", binding.Name, role)
+			return nil, fmt.Errorf("binding %s refers to a role that does not exist: %v", binding.Name, role)
 		}
 		right := map[string]any{"rules": bound}
 		if binding.Namespace != "" {
@@ -49,10 +49,10 @@ func (c chart) rights(objects []map[string]any) ([]byte, error) {
 		out = append(out, right)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("it is bound to nothing")
+		return nil, fmt.Errorf("the account has no bindings")
 	}
 	var encoded bytes.Buffer
-	fmt.Fprintf(&encoded, "# Generated from %s by `make charts`: what `helm test` asks for.\n", c.kustomization)
+	fmt.Fprintf(&encoded, "# Generated from %s by `make charts`: the permissions that `helm test` checks.\n", c.kustomization)
 	encoder := yaml.NewEncoder(&encoded)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()

@@ -78,7 +78,7 @@ func surplus(schema map[string]any, path []string, known map[string]bool) []erro
 		leaf := known[name]
 		switch {
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("the schema of %s is no object", name))
+			wrong = append(wrong, fmt.Errorf("the schema of %s is not an object", name))
 		case leaf:
 		case inner["properties"] != nil:
 			wrong = append(wrong, surplus(inner, here, known)...)

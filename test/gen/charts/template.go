@@ -61,7 +61,7 @@ func split(stream []byte) ([]map[string]any, error) {
 // render returns the template with the objects of its kinds.
 func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. The reasons stand there. */ -}}\n", cmp.Or(t.from, c.kustomization))
+	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. See the comments there. */ -}}\n", cmp.Or(t.from, c.kustomization))
 	if t.condition != "" {
 		fmt.Fprintf(&out, "{{- if %s }}\n", t.condition)
 	}
@@ -127,11 +127,11 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 	}
 	text := encoded.String()
 	if strings.Contains(text, "{{") {
-		return "", fmt.Errorf("it has {{, which Helm would take for an action")
+		return "", fmt.Errorf("it contains {{, which Helm would interpret as an action")
 	}
 	text = c.parametrize(text)
 	if !labelsLine.MatchString(text) {
-		return "", fmt.Errorf("nowhere to put labels")
+		return "", fmt.Errorf("no place for labels")
 	}
 	text = labelsLine.ReplaceAllLiteralString(text, "  labels:\n    {{- include \"xylem.labels\" . | nindent 4 }}")
 	if t.keep != "" {

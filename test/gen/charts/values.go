@@ -51,7 +51,7 @@ func descend(mapping *yaml.Node, path []string) ([]value, error) {
 			continue
 		}
 		if v.description == "" {
-			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that says what it is", key.Line, v.name())
+			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that describes it", key.Line, v.name())
 		}
 		v.leaf = true
 		out = append(out, v)

@@ -14,7 +14,7 @@ const howTos = "config/samples/README.md"
 // reasons.
 var reasonsMark = regexp.MustCompile(`(?s)<!-- reasons: ([\w ]+) -->\n.*?<!-- end of reasons -->\n`)
 
-// howTosPage returns the page of how-tos with its tables of reasons written again.
+// howTosPage returns the page of how-tos with current tables of reasons.
 func howTosPage() ([]byte, error) {
 	page, err := os.ReadFile(howTos)
 	if err != nil {
@@ -28,7 +28,7 @@ func howTosPage() ([]byte, error) {
 	return []byte(out), err
 }
 
-// withReasons writes each marked table of a page again. A reason that does not exist is an error.
+// withReasons replaces each marked table of a page. A reason that does not exist is an error.
 func withReasons(page string, groups []group) (string, error) {
 	known := map[string]entry{}
 	for _, g := range groups {
@@ -52,7 +52,7 @@ func withReasons(page string, groups []group) (string, error) {
 		return b.String()
 	})
 	if len(unknown) > 0 {
-		return "", fmt.Errorf("%s has not these reasons: %s", contract, strings.Join(unknown, ", "))
+		return "", fmt.Errorf("%s lacks these reasons: %s", contract, strings.Join(unknown, ", "))
 	}
 	return out, nil
 }

@@ -23,7 +23,7 @@ func TestWithReasons(t *testing.T) {
 		"no table":        {page: "text\n", want: "text\n"},
 		"an empty table":  {page: "a\n<!-- reasons: Away NameTaken -->\n<!-- end of reasons -->\nb\n", want: "a\n" + table + "b\n"},
 		"an old table":    {page: "<!-- reasons: Away NameTaken -->\n| old |\n<!-- end of reasons -->\n", want: table},
-		"as it should be": {page: table, want: table},
+		"a current table": {page: table, want: table},
 		"two tables":      {page: table + "x\n" + table, want: table + "x\n" + table},
 		"an unknown one":  {page: "<!-- reasons: Nothing -->\n<!-- end of reasons -->\n", fails: true},
 		"without its end": {page: "<!-- reasons: Away -->\n", want: "<!-- reasons: Away -->\n"},
@@ -44,8 +44,8 @@ func TestWithReasons(t *testing.T) {
 // reported matches the last cell of a row of a table: the reasons that the user reads.
 var reported = regexp.MustCompile(`(?m)\| ([A-Z][\w, ]*) \|$`)
 
-// TestHowTosHaveEveryReason: the how-tos of snapshots, restores and clones have each reason with
-// which Xylem reports what is in their way.
+// TestHowTosHaveEveryReason: the how-tos for snapshots, restores and clones have each reason with
+// which Xylem reports a problem with them.
 func TestHowTosHaveEveryReason(t *testing.T) {
 	t.Chdir("../../..")
 	page, err := os.ReadFile(howTos)

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	verify := flag.Bool("verify", false, "Write nothing; say what is not as generated, and fail.")
+	verify := flag.Bool("verify", false, "Write nothing; print the pages that are out of date, and fail.")
 	flag.Parse()
 	if err := run(*verify); err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -26,7 +26,7 @@ func run(verify bool) error {
 		"internal/SNAPSHOTS.md": snapshotsPage, howTos: howTosPage, "internal/cli/why/diagnose/zz_generated.reasons.go": reasonsTable} {
 		want, err := page()
 		if err != nil {
-			return fmt.Errorf("make %s: %w", path, err)
+			return fmt.Errorf("generate %s: %w", path, err)
 		}
 		if !verify {
 			wrong = append(wrong, os.WriteFile(path, want, 0o644)) //nolint:gosec // a page of the repository

@@ -26,7 +26,7 @@ func metricsPage() ([]byte, error) {
 				if m, is := metricOf(call, labels); is {
 					found = append(found, m)
 					if m.help == "" || m.labels == "" {
-						wrong = append(wrong, fmt.Errorf("metric %s: no help, or labels that are no list", m.name))
+						wrong = append(wrong, fmt.Errorf("metric %s: no help text, or its labels are not a list", m.name))
 					}
 				}
 			}
@@ -46,7 +46,7 @@ func metricsPage() ([]byte, error) {
   ` + "`" + `rest_client_*` + "`" + `), and those of Go and the process.
 
 Provisioning latency starts when Xylem records the member on the claim (` + "`" + `xylem.io/placed-in` + "`" + `), not at the claim's creation,
-since a claim may wait for a Pod for days. The process that placed the claim measures it once; a restart drops what is under
+because a claim may wait for a Pod for days. The process that placed the claim measures it once; a restart drops measurements in
 way. A promise is measured for each disk that is provisioned for it.
 
 | Metric | Type | Labels | Meaning |

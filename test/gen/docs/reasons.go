@@ -118,7 +118,7 @@ func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error
 	if e.value, ok = literal(v.Values[0]); !ok {
 		sum, isSum := v.Values[0].(*ast.BinaryExpr) // Prefix + "…"
 		if !isSum {
-			return e, "", fmt.Errorf("%s: its value is no literal", name)
+			return e, "", fmt.Errorf("%s: its value is not a literal", name)
 		}
 		suffix, _ := literal(sum.Y)
 		e.value = "xylem.io/" + suffix
@@ -131,7 +131,7 @@ func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error
 	text = constant.ReplaceAllString(strings.TrimPrefix(strings.TrimSpace(text), "is the condition "), "$1")
 	e.says, e.do, ok = strings.Cut(text, toDo)
 	if kind == "reason" && (!ok || strings.TrimSpace(e.says) == "" || strings.TrimSpace(e.do) == "") {
-		return e, "", fmt.Errorf("%s: its comment has to say what it is and, after %q, what the user can do", name, toDo)
+		return e, "", fmt.Errorf("%s: its comment must describe it and, after %q, what the user can do", name, toDo)
 	}
 	return e, kind, nil
 }
@@ -141,9 +141,9 @@ func render(conditions []entry, groups []group) []byte {
 	b.WriteString(`# Conditions and reasons
 
 Every condition, and every reason of events, conditions and statuses, with what to do. ` + "`make generate`" + ` writes this page from
-the comments in ` + "`" + contract + "`" + `. The message beside a reason has the names. Xylem repeats Warning events of leaf objects on
-their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the one to solve first, and ` + "`kubectl xylem tree`" + ` shows all of them.
-[TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) goes by symptom.
+the comments in ` + "`" + contract + "`" + `. The message next to a reason contains the names. Xylem repeats Warning events of leaf objects on
+their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the problem to solve first, and ` + "`kubectl xylem tree`" + ` shows all of them.
+[TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) is organized by symptom.
 
 ## Conditions
 

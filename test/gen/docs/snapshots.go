@@ -24,7 +24,7 @@ the host content: the row's message, or the member's status.
 | recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
 | replaced | the member has another leaf, or leaf content, than the host content records |
 | released | an admin abandons it, or its member is no longer registered |
-| to be destroyed | the policies on both sides are Delete, and the end is announced; else it is to be kept |
+| to be destroyed | the policies on both sides are Delete, and the end is announced; otherwise it is kept |
 
 `
 

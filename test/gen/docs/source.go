@@ -81,7 +81,7 @@ func strays(root string) error {
 	}
 	if len(found) > 0 {
 		slices.Sort(found)
-		return fmt.Errorf("reasons that are no constants of api/v1alpha1, so that REASONS.md does not have them:\n\t%s", strings.Join(found, "\n\t"))
+		return fmt.Errorf("these reasons are not constants of api/v1alpha1, so they are missing in REASONS.md:\n\t%s", strings.Join(found, "\n\t"))
 	}
 	return nil
 }

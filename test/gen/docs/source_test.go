@@ -13,13 +13,13 @@ func TestStrays(t *testing.T) {
 		code  string
 		stray bool
 	}{
-		"an event's literal":       {`func f() { r.Recorder.Eventf(pod, nil, "Warning", "NameTaken", "Push", "%s", note) }`, true},
-		"an event's constant":      {`func f() { r.Recorder.Eventf(pod, nil, "Warning", v1alpha1.ReasonNameTaken, "Push", "%s", note) }`, false},
-		"a refusal's literal":      {`var r = mirror.Refusal{Reason: "NameTaken", Message: "taken"}`, true},
-		"a refusal's variable":     {`var r = mirror.Refusal{Reason: problem.Reason, Message: "taken"}`, false},
-		"a literal to refuse with": {`func f() { refuse("NameTaken", "taken") }`, true},
-		"a constant of its own":    {`const reasonTaken = "NameTaken"`, true},
-		"an alias":                 {`const reasonTaken = v1alpha1.ReasonNameTaken`, false},
+		"an event's literal":         {`func f() { r.Recorder.Eventf(pod, nil, "Warning", "NameTaken", "Push", "%s", note) }`, true},
+		"an event's constant":        {`func f() { r.Recorder.Eventf(pod, nil, "Warning", v1alpha1.ReasonNameTaken, "Push", "%s", note) }`, false},
+		"a refusal's literal":        {`var r = mirror.Refusal{Reason: "NameTaken", Message: "taken"}`, true},
+		"a refusal's variable":       {`var r = mirror.Refusal{Reason: problem.Reason, Message: "taken"}`, false},
+		"a literal passed to refuse": {`func f() { refuse("NameTaken", "taken") }`, true},
+		"a separate constant":        {`const reasonTaken = "NameTaken"`, true},
+		"an alias":                   {`const reasonTaken = v1alpha1.ReasonNameTaken`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestStrays(t *testing.T) {
 		})
 	}
 	if err := strays("no such directory"); err == nil {
-		t.Error("a directory that is not there holds no strays")
+		t.Error("no error for a directory that does not exist")
 	}
 }
 

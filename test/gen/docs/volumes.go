@@ -25,7 +25,7 @@ the event of the other controller's write enqueues its request again.
 | terminating | somebody has deleted it, and finalizers keep it |
 | retained | its policy is Retain |
 | secured | the leaf PV is retained, and stamped if a leaf claim has it |
-| to be destroyed | the policies on both sides are Delete, and the leaf PV is stamped or gone; else it is to be kept |
+| to be destroyed | the policies on both sides are Delete, and the leaf PV is stamped or gone; otherwise it is kept |
 | replaced | a host PV represents an earlier leaf PV of the same name |
 `
 

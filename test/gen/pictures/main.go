@@ -21,8 +21,8 @@ const (
 )
 
 func main() {
-	from := flag.String("recording", "", "Output of the demo to cut the recording out of, before drawing.")
-	verify := flag.Bool("verify", false, "Write nothing; fail if a picture differs from what its source gives.")
+	from := flag.String("recording", "", "Output of the demo, from which to extract the recording before drawing.")
+	verify := flag.Bool("verify", false, "Write nothing; fail if a picture differs from its source.")
 	flag.Parse()
 	if err := run(directory, *from, *verify); err != nil {
 		fmt.Fprintln(os.Stderr, "pictures:", err)
@@ -61,7 +61,7 @@ func record(from, to string) error {
 	}
 	part, err := excerpt(string(output))
 	if err != nil {
-		return fmt.Errorf("cut the recording out of %s: %w", from, err)
+		return fmt.Errorf("extract the recording from %s: %w", from, err)
 	}
 	return os.WriteFile(to, []byte(part), 0o644) //nolint:gosec // A page of the repository.
 }

@@ -27,7 +27,7 @@ var sections = []string{"A claim and a Deployment"}
 
 const (
 	sectionMark = "== "
-	verdict     = "checks hold"
+	verdict     = "checks passed"
 )
 
 // sgr matches one change of style (SGR).

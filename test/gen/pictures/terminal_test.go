@@ -14,14 +14,14 @@ import (
 
 func TestExcerpt(t *testing.T) {
 	const output = "intro\n\n\x1b[1m== Clusters\x1b[0m\nup\n\n\x1b[1m== A claim and a Deployment, here\x1b[0m\n  applied \n\x1b[1m== Next\x1b[0m\nno\n"
-	const want = "\x1b[1m== A claim and a Deployment, here\x1b[0m\n  applied\n\x1b[32mAll 7 checks hold\x1b[0m, after 9 s.\n"
+	const want = "\x1b[1m== A claim and a Deployment, here\x1b[0m\n  applied\n\x1b[32mAll 7 checks passed\x1b[0m, after 9 s.\n"
 	tests := map[string]struct {
 		output, want string
 		fails        bool
 	}{
-		"section and verdict": {output: output + "\x1b[32mAll 7 checks hold\x1b[0m, after 9 s.\n", want: want},
+		"section and verdict": {output: output + "\x1b[32mAll 7 checks passed\x1b[0m, after 9 s.\n", want: want},
 		"no verdict":          {output: output, fails: true},
-		"no section":          {output: "== Next\nAll 7 checks hold\n", fails: true},
+		"no section":          {output: "== Next\nAll 7 checks passed\n", fails: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

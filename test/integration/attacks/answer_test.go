@@ -80,14 +80,14 @@ func forced(ctx SpecContext, name string) {
 	Expect(patched(ctx, x.Host.API, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)).To(Succeed())
 }
 
-var _ = Describe("A compromised API server of a member wants the manager to run out of memory", func() {
+var _ = Describe("A compromised API server of a member tries to make the manager run out of memory", func() {
 	DescribeTable("with responses that are small until they are decoded", func(ctx SpecContext, name string, hostile http.HandlerFunc) {
 		id := "0d6c2a35-1111-4000-8000-" + fmt.Sprintf("%012x", GinkgoRandomSeed()+int64(len(name)))
 		server := serving(identified(id, "v1.36.3", func(w http.ResponseWriter, r *http.Request) { linked(w, r, hostile) }))
 		registered(ctx, name, kubeconfigOf(server.URL, certified(server), "token: t"))
 		DeferCleanup(forced, name, NodeTimeout(settle))
 		says(ctx, name, v1alpha1.ReasonAnswersRefused, "--member-answer-limit")
-		By("seeing that the other members continue, within the manager's default memory limit")
+		By("checking that the other members continue, within the manager's default memory limit")
 		barrier(ctx)
 		AddReportEntry("peak of the manager's memory", fmt.Sprintf("%d MiB", peak()>>10))
 		Expect(peak()).To(BeNumerically("<", shippedLimit))

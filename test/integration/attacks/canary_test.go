@@ -75,7 +75,7 @@ func objects(ctx context.Context, c *harness.Cluster, each func(kind, name, text
 	}
 }
 
-// sing looks for canaries everywhere.
+// sing searches for canaries everywhere.
 func sing(ctx context.Context) {
 	GinkgoHelper()
 	all := canaries(ctx)
@@ -108,8 +108,8 @@ func sing(ctx context.Context) {
 	}
 }
 
-var _ = Describe("A reader of logs, events, metrics and objects wants", func() {
-	It("the members' tokens and the tenants' Secrets, when all is well and when it is not", func(ctx SpecContext) {
+var _ = Describe("A reader of logs, events, metrics and objects tries to get", func() {
+	It("the members' tokens and the tenants' Secrets, in normal operation and on errors", func(ctx SpecContext) {
 		server := serving(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Warning", `299 - "`+r.Header.Get("Authorization")+`"`)
@@ -131,7 +131,7 @@ var _ = Describe("A reader of logs, events, metrics and objects wants", func() {
 		says(ctx, "wrong-token", v1alpha1.ReasonUnauthorized)
 		says(ctx, "unreachable", v1alpha1.ReasonUnreachable)
 		says(ctx, "repeating", v1alpha1.ReasonUnreachable, "headers: ", "****")
-		By("changing the Secret of a Pod that runs, and of one that is refused")
+		By("changing the Secret of a running Pod, and of a rejected one")
 		Expect(patched(ctx, victim.api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "password"}},
 			`{"metadata":{"labels":{"changed":"yes"}}}`)).To(Succeed())
 		barrier(ctx)

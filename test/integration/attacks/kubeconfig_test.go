@@ -93,8 +93,8 @@ func identified(id, version string, otherwise http.HandlerFunc) http.HandlerFunc
 	}
 }
 
-var _ = Describe("The author of a kubeconfig wants", func() {
-	It("the manager to run a program, read its files, or act as another user", func(ctx SpecContext) {
+var _ = Describe("The author of a kubeconfig tries to get", func() {
+	It("the manager to run a program, read its files, or impersonate another user", func(ctx SpecContext) {
 		ran := filepath.Join(GinkgoT().TempDir(), "ran")
 		for i, tc := range []struct{ cluster, user, named string }{
 			{"", "exec: {command: /usr/bin/touch, args: [" + ran + "], apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", "exec"},
@@ -122,7 +122,7 @@ var _ = Describe("The author of a kubeconfig wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the manager to call what the attacker cannot reach: redirects", func(ctx SpecContext) {
+	It("requests of the manager to targets that the attacker cannot reach: redirects", func(ctx SpecContext) {
 		var asked atomic.Bool
 		inside := serving(func(http.ResponseWriter, *http.Request) { asked.Store(true) })
 		outside := serving(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ var _ = Describe("The author of a kubeconfig wants", func() {
 		Expect(asked.Load()).To(BeFalse())
 	}, SpecTimeout(attackTime))
 
-	It("to be the victim's member: its identity, claimed by the attacker's server", func(ctx SpecContext) {
+	It("the victim's member: the attacker's server claims its identity", func(ctx SpecContext) {
 		id, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		var written atomic.Bool
@@ -146,15 +146,15 @@ var _ = Describe("The author of a kubeconfig wants", func() {
 		Expect(written.Load()).To(BeFalse())
 	}, SpecTimeout(attackTime))
 
-	It("to be the host", func(ctx SpecContext) {
+	It("the identity of the host", func(ctx SpecContext) {
 		server := serving(identified(hostID(ctx), "v1.36.3", http.NotFound))
 		registered(ctx, "host-again", kubeconfigOf(server.URL, certified(server), "token: t"))
 		says(ctx, "host-again", v1alpha1.ReasonIsHost)
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A compromised API server of a member wants", func() {
-	It("the manager's memory, and everybody's time: answers without end", func(ctx SpecContext) {
+var _ = Describe("A compromised API server of a member tries to cause", func() {
+	It("memory use and delays in the manager: endless responses", func(ctx SpecContext) {
 		chunk := []byte(strings.Repeat(" ", 1<<20))
 		server := serving(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

@@ -51,8 +51,8 @@ func remove(ctx SpecContext, c client.Client, obj client.Object) {
 	Expect(client.IgnoreNotFound(patched(ctx, c, obj, `{"metadata":{"finalizers":null}}`))).To(Succeed())
 }
 
-var _ = Describe("A tenant of a member wants", func() {
-	It("to pass for a leaf of the victim's, or hide from the count of what runs there: forged stamps", func(ctx SpecContext) {
+var _ = Describe("A tenant of a member tries", func() {
+	It("to impersonate a leaf of the victim, or to be excluded from the accounting of other Pods: forged stamps", func(ctx SpecContext) {
 		m := newTenant(ctx, x.Member(one), "resident")
 		for _, obj := range []client.Object{
 			m.claim("data"), m.pod("app", "", nil),
@@ -67,7 +67,7 @@ var _ = Describe("A tenant of a member wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("what the victim is about to push: a namespace of that name, created first and handed over by the attacker", func(ctx SpecContext) {
+	It("to get objects that the victim will push: a namespace of that name, which the attacker creates first and hands over", func(ctx SpecContext) {
 		user := somebody(x.Member(one), "namespace-maker")
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "namespace-maker"},
@@ -100,8 +100,8 @@ var _ = Describe("A tenant of a member wants", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A member's admin wants", func() {
-	It("the victim's claim in another member to use the attacker's disk: a volume and a claim with the victim's stamp", func(ctx SpecContext) {
+var _ = Describe("A member's admin tries to make", func() {
+	It("the victim's claim in another member use the attacker's disk: a volume and a claim with the victim's stamp", func(ctx SpecContext) {
 		m := x.Member(two)
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.namespace}}
 		stamp(ctx, ns, victim.namespace, "some")
@@ -115,7 +115,7 @@ var _ = Describe("A member's admin wants", func() {
 			Expect(m.API.Create(ctx, o)).To(Succeed())
 			removed(m.API, o)
 		}
-		By("seeing it counted as one that nobody requested")
+		By("checking that it is counted as an orphan")
 		Eventually(ctx, func(ctx context.Context) (int32, error) {
 			cr, err := get[v1alpha1.ClusterRegistration](ctx, x.Host, "", two)
 			return cr.Status.Volumes.Orphaned, err
@@ -125,7 +125,7 @@ var _ = Describe("A member's admin wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was created for it")
 	}, SpecTimeout(attackTime))
 
-	It("a claim that is placed nowhere, and was never in the cluster, to use the attacker's disk: a namespace handed over, a volume and a bound claim with its stamp", func(ctx SpecContext) {
+	It("an unplaced claim that was never in the cluster use the attacker's disk: a namespace that is handed over, and a volume and a bound claim with its stamp", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.claim("data"))).To(Succeed())
 		root := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
@@ -144,7 +144,7 @@ var _ = Describe("A member's admin wants", func() {
 			return c.Status.Phase, err
 		}).Should(Equal(corev1.ClaimBound))
 
-		By("seeing that the claim reports it, and that nothing is created")
+		By("checking that the claim reports it, and that nothing is created")
 		a.told(ctx, root, v1alpha1.ReasonAdoptionUnconfirmed, two, v1alpha1.AnnotationAdopt)
 		barrier(ctx)
 		untouched := func() {
@@ -157,13 +157,13 @@ var _ = Describe("A member's admin wants", func() {
 		}
 		untouched()
 
-		By("running its Pod where its user wants it")
+		By("running its Pod in the member that the user selects")
 		Expect(a.api.Create(ctx, a.pod("data", nodeOne, []string{"data"}))).To(Succeed())
 		a.running(ctx, "data")
 		untouched()
 	}, SpecTimeout(attackTime))
 
-	It("another tenant's claim: changed stamps (root, root-uid and host) of a leaf claim and its volume", func(ctx SpecContext) {
+	It("the host use another tenant's claim: changed stamps (root, root-uid and host) of a leaf claim and its volume", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		m := x.Member(one)
@@ -174,7 +174,7 @@ var _ = Describe("A member's admin wants", func() {
 		forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.AnnotationRoot, victim.namespace+"/data", v1alpha1.AnnotationRootUID, victim.claim.UID)
 		right := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.AnnotationRoot, root, v1alpha1.AnnotationRootUID, uid)
 
-		By("forging the volume's, which is put right again")
+		By("forging the stamp of the volume, which Xylem corrects")
 		Expect(patched(ctx, m.API, leaf, forged)).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
 			pv, err := get[corev1.PersistentVolume](ctx, m, "", leaf.Name)
@@ -187,7 +187,7 @@ var _ = Describe("A member's admin wants", func() {
 		victim.unharmed(ctx)
 		after := must[corev1.PersistentVolume](ctx, x.Host, "", host.Name)
 		Expect(after.Spec).To(Equal(host.Spec))
-		By("saying that they are another host's")
+		By("forging the stamps of another host")
 		Expect(patched(ctx, m.API, claim, right)).To(Succeed())
 		Expect(patched(ctx, m.API, claim, `{"metadata":{"labels":{"xylem.io/host":"another"}}}`)).To(Succeed())
 		Expect(patched(ctx, m.API, leaf, `{"metadata":{"labels":{"xylem.io/host":"another"}}}`)).To(Succeed())
@@ -196,15 +196,15 @@ var _ = Describe("A member's admin wants", func() {
 		Expect(must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data").Status.Phase).To(Equal(corev1.ClaimBound))
 		book, err := m.Ledger()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(book.ForClaim(a.namespace, "data").Live()).To(HaveLen(1), "nothing was destroyed, and no second disk made")
-		By("putting all right, for the end")
+		Expect(book.ForClaim(a.namespace, "data").Live()).To(HaveLen(1), "nothing was destroyed, and no second disk was created")
+		By("correcting all stamps before the cleanup")
 		for _, o := range []client.Object{claim, leaf} {
 			Expect(patched(ctx, m.API, o, `{"metadata":{"labels":{"xylem.io/host":"`+hostID(ctx)+`"}}}`)).To(Succeed())
 			Expect(patched(ctx, m.API, o, right)).To(Succeed())
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the host's kubelets and controllers to use a chosen path or Secrets: a leaf volume with a hostPath, and with Secret references", func(ctx SpecContext) {
+	It("the host's kubelets and controllers use a path or Secrets of the attacker's choice: a leaf volume with a hostPath, and with Secret references", func(ctx SpecContext) {
 		a := attacker(ctx)
 		path := static("path-"+a.namespace, a.namespace, "path")
 		ref := &corev1.SecretReference{Namespace: v1alpha1.DefaultNamespace, Name: "cluster38-kubeconfig"}
@@ -235,7 +235,7 @@ var _ = Describe("A member's admin wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the host's objects to grow and its terminals to obey: hostile statuses of a leaf Pod and claim, hostile events", func(ctx SpecContext) {
+	It("the host's objects grow and its terminals execute escapes: hostile statuses of a leaf Pod and claim, and hostile events", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "app", nodeOne)
 		m := x.Member(one)
@@ -277,7 +277,7 @@ var _ = Describe("A member's admin wants", func() {
 		barrier(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("a node of the host with hostile names and numbers, copied from the member's nodes", func(ctx SpecContext) {
+	It("the virtual node have hostile names and numbers, copied from the member's nodes", func(ctx SpecContext) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "hostile"}}
 		m := x.Member(two)
 		Expect(m.API.Create(ctx, node)).To(Succeed())

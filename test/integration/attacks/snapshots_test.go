@@ -56,7 +56,7 @@ func operator(ctx context.Context) client.Client {
 	return user
 }
 
-// taken is a snapshot that is ready: what the host has of it, and what member one has.
+// taken is a ready snapshot: its objects in the host and in member one.
 type taken struct {
 	of                *person
 	claim             string
@@ -68,7 +68,7 @@ func (p *person) volumeSnapshot(name, claim string) *snapshotv1.VolumeSnapshot {
 	return harness.VolumeSnapshot(p.namespace, name, claim, snapshots)
 }
 
-// takes has a snapshot taken of a claim in member one.
+// takes takes a snapshot of a claim in member one.
 func (p *person) takes(ctx context.Context, name, claim string, change ...func(*snapshotv1.VolumeSnapshot)) *taken {
 	GinkgoHelper()
 	vs := p.volumeSnapshot(name, claim)
@@ -88,7 +88,7 @@ func (p *person) takes(ctx context.Context, name, claim string, change ...func(*
 // handle of the driver.
 func (s *taken) handle() string { return *s.leafHeld.Status.SnapshotHandle }
 
-// live are the snapshots of the claim in the storage of member one.
+// live returns the snapshots of the claim in the storage of member one.
 func (s *taken) live() []string {
 	GinkgoHelper()
 	return s.of.book(one, s.claim).LiveSnapshotIDs()
@@ -101,7 +101,7 @@ func (p *person) book(member, claim string) *ledger.Ledger {
 	return book.ForClaim(p.namespace, claim)
 }
 
-// unharmed expects all of the snapshot to be as it was.
+// unharmed expects that nothing of the snapshot has changed.
 func (s *taken) unharmed(ctx context.Context) {
 	GinkgoHelper()
 	root := must[snapshotv1.VolumeSnapshot](ctx, x.Host, s.of.namespace, s.root.Name)
@@ -125,7 +125,7 @@ func forge(ctx context.Context, c client.Client, obj client.Object, status strin
 	Expect(c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))).To(Succeed())
 }
 
-// held polls the content of the host until it is as expected.
+// held polls the content of the host until it matches.
 func (s *taken) held(ctx context.Context, match gomegatypes.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (*snapshotv1.VolumeSnapshotContent, error) {
@@ -179,8 +179,8 @@ func (p *person) fills(claim, data string) {
 	Expect(csidriver.WriteData(x.Fleet.Member(one).DriverDir(), disks[0], data)).To(Succeed())
 }
 
-var _ = Describe("A member's admin wants by snapshots", func() {
-	It("another tenant's data, or their end: a leaf content with the handle of the victim's snapshot", func(ctx SpecContext) {
+var _ = Describe("A member's admin tries to get through snapshots", func() {
+	It("another tenant's data, or its destruction: a leaf content with the handle of the victim's snapshot", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -196,14 +196,14 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 			Expect(a.api.Delete(ctx, obj)).To(Succeed())
 		}
 
-		By("having it destroyed with the attacker's VolumeSnapshot")
+		By("trying to destroy it with the attacker's VolumeSnapshot")
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
-		own.held(ctx, And(HaveField("DeletionTimestamp", Not(BeNil())), failing(replaced, "the deletion continues then")))
+		own.held(ctx, And(HaveField("DeletionTimestamp", Not(BeNil())), failing(replaced, "the deletion then continues")))
 		barrier(ctx)
 		victim.unharmed(ctx)
 		Expect(own.live()).To(ConsistOf(own.handle()))
 
-		By("putting it right: then it is the attacker's own that is destroyed")
+		By("correcting the handle: then the attacker's own snapshot is destroyed")
 		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"snapshotHandle":%q}`, own.handle()))
 		Eventually(ctx, own.live).Should(BeEmpty())
 		Eventually(ctx, func(ctx context.Context) error {
@@ -222,7 +222,7 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceNotReady, one, "is bound to another VolumeSnapshotContent")
 		a.neverMade(ctx, "copy")
 
-		By("putting it right: then the claim gets the attacker's own data")
+		By("correcting it: then the claim gets the attacker's own data")
 		forge(ctx, m.API, own.leaf, fmt.Sprintf(`{"boundVolumeSnapshotContentName":%q,"readyToUse":true}`, own.leafHeld.Name))
 		a.running(ctx, "copy")
 		a.contains("copy", "the attacker's own")
@@ -236,7 +236,7 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		victim.unharmed(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("the host's objects to grow, its controllers to fail and its terminals to obey: sizes, times and errors without end", func(ctx SpecContext) {
+	It("growing objects, failing controllers and executed escapes in the host: huge sizes, times and errors", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -254,22 +254,22 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		copied := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "copy")
 		Expect(copied.Size()).To(BeNumerically("<", 8<<10))
 
-		By("being ready, of a size that nobody has")
+		By("reporting readiness with an impossible size")
 		forge(ctx, m.API, own.leafHeld, `{"readyToUse":true,"error":null}`)
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceMismatch, "requests 1Gi", "create it again with")
 		a.neverMade(ctx, "copy")
 
-		By("putting it right")
+		By("correcting it")
 		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"restoreSize":%d,"creationTime":%d}`, *size, *own.leafHeld.Status.CreationTime))
 		a.running(ctx, "copy")
 	}, SpecTimeout(attackTime))
 
-	It("a volume of another mode, to have a kernel read what a tenant wrote: the source's mode of a leaf content", func(ctx SpecContext) {
+	It("a volume with another mode, so that a kernel reads data of a tenant: the source's mode of a leaf content", func(ctx SpecContext) {
 		Expect(patched(ctx, x.Member(one).API, victim.taken.leafHeld, `{"spec":{"sourceVolumeMode":"Block"}}`)).To(Satisfy(apierrors.IsInvalid))
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
-		By("allowing it in the member alone: the host's admins have a say")
+		By("allowing it only in the member: the host's admin must also allow it")
 		const allow = `{"metadata":{"annotations":{"snapshot.storage.kubernetes.io/allow-volume-mode-change":"true"}}}`
 		Expect(patched(ctx, x.Member(one).API, own.leafHeld, allow)).To(Succeed())
 		raw := a.restore("raw", "snap")
@@ -280,18 +280,18 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		a.neverMade(ctx, "raw")
 	}, SpecTimeout(attackTime))
 
-	It("the end of a snapshot elsewhere, or data that Xylem destroys: VolumeSnapshots with forged stamps", func(ctx SpecContext) {
+	It("the destruction of a snapshot elsewhere, or of other data, by Xylem: VolumeSnapshots with forged stamps", func(ctx SpecContext) {
 		m := x.Member(two)
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.namespace}}
 		stamp(ctx, ns, victim.namespace, "some")
 		Expect(m.API.Create(ctx, ns)).To(Succeed())
 		removed(m.API, ns)
-		By("having the stamp of the victim's, in another member")
+		By("using the stamp of the victim's snapshot, in another member")
 		twin := victim.volumeSnapshot(victim.taken.root.Name, "data")
 		stamp(ctx, twin, victim.namespace+"/"+twin.Name, victim.taken.root.UID)
 		Expect(m.API.Create(ctx, twin)).To(Succeed())
 		removed(m.API, twin)
-		By("having that of a root that is gone, and real data")
+		By("using the stamp of a deleted root, with real data")
 		r := newTenant(ctx, m, "resident")
 		Expect(m.API.Create(ctx, harness.Claim(r.namespace, "own", controlplane.ClassFast))).To(Succeed())
 		lying := harness.VolumeSnapshot(r.namespace, "own", "own", snapshots)
@@ -308,7 +308,7 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 		content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: *ready.Status.BoundVolumeSnapshotContentName}}
 		removed(m.API, content)
 
-		By("keeping the data, which are counted as orphaned")
+		By("keeping the data, which is counted as orphaned")
 		Eventually(ctx, func(ctx context.Context) ([]v1alpha1.OrphanedSnapshot, error) {
 			cr, err := get[v1alpha1.ClusterRegistration](ctx, x.Host, "", two)
 			return cr.Status.OrphanedSnapshots, err
@@ -322,8 +322,8 @@ var _ = Describe("A member's admin wants by snapshots", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A tenant of the host wants by snapshots", func() {
-	It("to pass for the victim's snapshot, or be placed elsewhere: annotations and labels of a VolumeSnapshot", func(ctx SpecContext) {
+var _ = Describe("A tenant of the host tries to get through snapshots", func() {
+	It("the identity of the victim's snapshot, or another placement: annotations and labels of a VolumeSnapshot", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		second := must[v1alpha1.ClusterRegistration](ctx, x.Host, "", two).Status.ClusterID
@@ -345,7 +345,7 @@ var _ = Describe("A tenant of the host wants by snapshots", func() {
 		own.held(ctx, usable())
 	}, SpecTimeout(attackTime))
 
-	It("the victim's data by its status: a VolumeSnapshot that says that it is bound to the victim's content", func(ctx SpecContext) {
+	It("the victim's data through its status: a VolumeSnapshot whose status refers to the victim's content", func(ctx SpecContext) {
 		a := attacker(ctx)
 		vs := a.volumeSnapshot("snap", "none")
 		Expect(a.api.Create(ctx, vs)).To(Succeed())
@@ -382,7 +382,7 @@ var _ = Describe("A tenant of the host wants by snapshots", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("Who runs the host's backups wants", func() {
+var _ = Describe("The operator of the host's backups tries to get", func() {
 	It("another tenant's data: records, handles and statuses of contents", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
@@ -399,7 +399,7 @@ var _ = Describe("Who runs the host's backups wants", func() {
 		a.contains("copy", "the attacker's own")
 	}, SpecTimeout(attackTime))
 
-	It("a snapshot in a member destroyed that its user keeps: a content that is deleted, and announced as such", func(ctx SpecContext) {
+	It("the destruction of a snapshot that its user keeps: a content that is deleted and announced as such", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -409,14 +409,14 @@ var _ = Describe("Who runs the host's backups wants", func() {
 		own.held(ctx, HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(own.live()).To(ConsistOf(own.handle()))
 		Expect(must[snapshotv1.VolumeSnapshotContent](ctx, x.Member(one), "", own.leafHeld.Name).Spec.DeletionPolicy).To(Equal(snapshotv1.VolumeSnapshotContentRetain))
-		By("its user deleting it: then it goes")
+		By("its user deleting it: then it is destroyed")
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
 		Eventually(ctx, own.live).Should(BeEmpty())
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A stolen token of a member, and snapshots:", func() {
-	It("it destroys and reads no stranger's, and forges no answer of a driver", func(ctx SpecContext) {
+var _ = Describe("A stolen token of a member", func() {
+	It("cannot destroy or read foreign snapshots, or forge a driver's response", func(ctx SpecContext) {
 		api, m := thief(ctx), x.Member(one)
 		theirs := &snapshotv1.VolumeSnapshotContent{
 			ObjectMeta: metav1.ObjectMeta{Name: "strangers-snapshot"},
@@ -434,18 +434,18 @@ var _ = Describe("A stolen token of a member, and snapshots:", func() {
 
 		stamps := fmt.Sprintf(`"metadata":{"labels":{"xylem.io/host":%q,"app.kubernetes.io/managed-by":"xylem"},"annotations":{"xylem.io/root":"default/precious","xylem.io/root-uid":"u","xylem.io/deletion-policy":%%q}}`, hostID(ctx))
 		for what, body := range map[string]string{
-			"destroy it":                        `{"spec":{"deletionPolicy":"Delete"}}`,
-			"stamp it as it is":                 `{` + fmt.Sprintf(stamps, "Retain") + `}`,
-			"stamp it, as if it were to go":     `{` + fmt.Sprintf(stamps, "Delete") + `}`,
-			"stamp and destroy it":              `{` + fmt.Sprintf(stamps, "Delete") + `,"spec":{"deletionPolicy":"Delete"}}`,
-			"have the driver believe it is due": `{"metadata":{"annotations":{"` + beingDeleted + `":"yes"}}}`,
+			"destroy it":                          `{"spec":{"deletionPolicy":"Delete"}}`,
+			"stamp it with its own policy":        `{` + fmt.Sprintf(stamps, "Retain") + `}`,
+			"stamp it with policy Delete":         `{` + fmt.Sprintf(stamps, "Delete") + `}`,
+			"stamp and destroy it":                `{` + fmt.Sprintf(stamps, "Delete") + `,"spec":{"deletionPolicy":"Delete"}}`,
+			"announce its deletion to the driver": `{"metadata":{"annotations":{"` + beingDeleted + `":"yes"}}}`,
 		} {
 			Expect(patched(ctx, api, theirs, body)).To(forbidden, what)
 		}
 		Expect(api.Delete(ctx, theirs)).To(forbidden)
 		Expect(api.Delete(ctx, precious)).To(forbidden)
 
-		By("importing it into a namespace of Xylem's, where a claim could be restored from it")
+		By("importing it into one of Xylem's namespaces, where a claim could be restored from it")
 		imported := victim.volumeSnapshot("imported", "")
 		stamp(ctx, imported, victim.namespace+"/imported", "u")
 		imported.Spec = snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &theirs.Name}}
@@ -454,7 +454,7 @@ var _ = Describe("A stolen token of a member, and snapshots:", func() {
 		content.ObjectMeta = metav1.ObjectMeta{Name: "imported"}
 		stamp(ctx, content, victim.namespace+"/imported", "u")
 		Expect(api.Create(ctx, content)).To(forbidden)
-		By("answering for the driver")
+		By("impersonating the driver")
 		for _, obj := range []client.Object{victim.taken.leafHeld, victim.taken.leaf} {
 			Expect(api.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":{"readyToUse":false}}`)))).To(forbidden)
 		}

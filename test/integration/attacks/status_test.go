@@ -69,13 +69,13 @@ var _ = Describe("A member's admin tries to harm the host with statuses of Pods 
 			Expect(root.Status.PodIP).To(BeEmpty(), address)
 			Expect(root.Status.HostIP).To(BeEmpty(), address)
 		}
-		By("seeing that the Service follows the Pods of the other member")
+		By("checking that the Service follows the Pods of the other member")
 		Eventually(ctx, a.targets).Should(ConsistOf("honest"))
 		Expect(a.api.Create(ctx, a.pod("successor", nodeOne, nil, web))).To(Succeed())
 		Eventually(ctx, a.targets).Should(ConsistOf("honest", "successor"))
 	}, SpecTimeout(attackTime))
 
-	It("to fill the host's etcd: mounts, texts and messages without end", func(ctx SpecContext) {
+	It("to fill the host's etcd: huge mounts, texts and messages", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.pod("big", nodeTwo, nil))).To(Succeed())
 		a.running(ctx, "big")
@@ -129,13 +129,13 @@ var _ = Describe("A member's admin tries to harm the host with statuses of Pods 
 			}
 			return "", err
 		}).Should(Equal("1Gi"))
-		By("seeing that the tenant can continue")
+		By("checking that the tenant can continue")
 		Expect(a.api.Create(ctx, a.claim("another"))).To(Succeed())
 		Expect(a.api.Create(ctx, a.pod("another", nodeOne, nil, small))).To(Succeed())
 		Eventually(ctx, used).Should(Equal(map[string]string{"requests.storage": "2Gi", "requests.cpu": "200m"}))
 	}, SpecTimeout(attackTime))
 
-	It("to have the virtual node grow: a thousand kinds of resources", func(ctx SpecContext) {
+	It("to make the virtual node grow: a thousand kinds of resources", func(ctx SpecContext) {
 		m := x.Member(two)
 		var nodes corev1.NodeList
 		Expect(m.API.List(ctx, &nodes)).To(Succeed())

@@ -35,8 +35,8 @@ func hasNoLeaf(ctx context.Context, p *person, name string) {
 	}
 }
 
-var _ = Describe("A tenant of the host wants", func() {
-	It("a claim to count as placed in a chosen member: stamps on new objects", func(ctx SpecContext) {
+var _ = Describe("A tenant of the host tries to get", func() {
+	It("a claim that counts as placed in a member of their choice: stamps on new objects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		for _, key := range []string{
 			v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID, v1alpha1.AnnotationReclaimPolicy,
@@ -56,7 +56,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a claim to be abandoned or moved, with its disk left behind: stamps and override annotations on existing objects", func(ctx SpecContext) {
+	It("a claim abandoned or moved, with its disk left behind: stamps and override annotations on existing objects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		claim := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
@@ -70,7 +70,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(patched(ctx, a.api, pod, `{"metadata":{"annotations":{"xylem.io/root":"a/b"}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("to use Xylem's own objects: volumes, nodes, registrations, capacity, leases, Secrets", func(ctx SpecContext) {
+	It("access to Xylem's own objects: volumes, nodes, registrations, capacity, leases, Secrets", func(ctx SpecContext) {
 		a := attacker(ctx)
 		for _, obj := range []client.Object{
 			victim.volume.DeepCopy(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOne}},
@@ -88,7 +88,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.List(ctx, &storagev1.CSIStorageCapacityList{}, client.InNamespace(v1alpha1.DefaultNamespace))).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("a volume with a chosen owner: a PV with a claimRef", func(ctx SpecContext) {
+	It("a volume with an owner of their choice: a PV with a claimRef", func(ctx SpecContext) {
 		a := attacker(ctx)
 		pv := victim.volume.DeepCopy()
 		pv.ObjectMeta = metav1.ObjectMeta{Name: "stolen"}
@@ -96,7 +96,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.Create(ctx, pv)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("the victim's volume by its name: volumeName, with a chosen node", func(ctx SpecContext) {
+	It("the victim's volume by its name: volumeName, with a selected node", func(ctx SpecContext) {
 		a := attacker(ctx)
 		claim := a.claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName = victim.volume.Name
@@ -156,7 +156,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.Create(ctx, a.claim("keyed", func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.ParameterMemberClass: dear}
 		}))).To(forbidden)
-		By("naming one class where quota looks, and another where Xylem looks for the disk's")
+		By("using one class for the quota, and another for Xylem")
 		dearer := dear
 		for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 			"named": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &dearer },
@@ -173,7 +173,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		leaf := must[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "annotated")
 		Expect(leaf.Spec.StorageClassName).To(HaveValue(Equal(class)))
 		Expect(must[corev1.PersistentVolume](ctx, x.Member(one), "", leaf.Spec.VolumeName).Spec.StorageClassName).To(Equal(class))
-		By("choosing the node as well, since no scheduler would")
+		By("also selecting the node, because no scheduler would")
 		for _, name := range []string{"named", "old", "none"} {
 			Expect(patched(ctx, a.api, a.claim(name), `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"`+nodeOne+`"}}}`)).To(Succeed())
 		}
@@ -183,7 +183,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a disk in a member that the class excludes, by choosing the node", func(ctx SpecContext) {
+	It("a disk in a member that the class excludes: selected-node", func(ctx SpecContext) {
 		a := attacker(ctx)
 		first, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -209,7 +209,7 @@ var _ = Describe("A tenant of the host wants", func() {
 			return events.Items, err
 		}).Should(ContainElement(And(HaveField("Reason", "ClassKeepsOff"), HaveField("Message", And(ContainSubstring(held.Name), ContainSubstring(two))))))
 		hasNoLeaf(ctx, a, "data")
-		By("being provisioned where the class allows claims")
+		By("checking that it is provisioned where the class allows it")
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		a.running(ctx, "app")
 	}, SpecTimeout(attackTime))
@@ -242,7 +242,7 @@ var _ = Describe("A tenant of the host wants", func() {
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s in %s", name, m.Name())
 			}
 		}
-		By("crossing namespaces in the name, which leads nowhere and holds nothing up")
+		By("using a name with another namespace, which has no effect and blocks nothing")
 		for i, name := range []string{victim.namespace + "/password", "../../" + victim.namespace + "/secrets/password"} {
 			crossing := a.pod(fmt.Sprintf("crossing-%d", i), nodeOne, nil, func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
@@ -252,7 +252,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a member's own Secrets and ConfigMaps, by naming them in a Pod, before and after they are there", func(ctx SpecContext) {
+	It("a member's own Secrets and ConfigMaps, by naming them in a Pod, before and after they exist", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.pod("first", nodeOne, nil))).To(Succeed())
 		a.running(ctx, "first")
@@ -286,13 +286,13 @@ var _ = Describe("A tenant of the host wants", func() {
 				p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref}
 			}
 		}
-		By("needing what the host lacks, or does not copy: the Pods are not pushed, and report why")
+		By("requiring objects that the host lacks or does not copy: the Pods are not pushed, and report why")
 		for name, reason := range map[string]string{"wildcard-tls": "ReferenceMissing", "sa-token": "ReferenceMissing", "refused": "SecretUnsupported"} {
 			thief := a.pod("needs-"+name, nodeOne, nil, naming(name, false))
 			Expect(a.api.Create(ctx, thief)).To(Succeed())
 			a.told(ctx, thief, reason, name)
 		}
-		By("naming it as optional: the Pods run, and name nothing that is the member's")
+		By("naming them as optional: the Pods run, and refer to no object of the member")
 		later := "not-there-yet"
 		for _, name := range []string{"wildcard-tls", "sa-token", "refused", later} {
 			Expect(a.api.Create(ctx, a.pod("names-"+name, nodeOne, nil, naming(name, true)))).To(Succeed())
@@ -309,7 +309,7 @@ var _ = Describe("A tenant of the host wants", func() {
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s names %s", leaves.Items[i].Name, ref.Name)
 			}
 		}
-		By("getting the host's, once it is there")
+		By("getting the host's object once it exists")
 		Expect(a.api.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "wildcard-tls"}, StringData: map[string]string{"k": "mine"}})).To(Succeed())
 		a.running(ctx, "needs-wildcard-tls")
 		leaf := must[corev1.Pod](ctx, m, a.namespace, "needs-wildcard-tls")
@@ -319,7 +319,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(copied.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRoot, a.namespace+"/wildcard-tls"))
 	}, SpecTimeout(attackTime))
 
-	It("to be somebody in a member: its service accounts' tokens", func(ctx SpecContext) {
+	It("an identity in a member: its service accounts' tokens", func(ctx SpecContext) {
 		a := attacker(ctx)
 		plain := a.pod("plain", nodeOne, nil)
 		Expect(a.api.Create(ctx, plain)).To(Succeed())
@@ -348,7 +348,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(attackTime))
 
-	It("to run earlier or elsewhere than the scheduler allows: gates, selected-node, nominatedNodeName, bindings", func(ctx SpecContext) {
+	It("a Pod that runs earlier or elsewhere than the scheduler allows: gates, selected-node, nominatedNodeName, bindings", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeTwo}
@@ -370,13 +370,13 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(pods.Items).To(BeEmpty())
 	}, SpecTimeout(attackTime))
 
-	It("to run in a member's kube-public, kube-anything, or Xylem's own namespace", func(ctx SpecContext) {
+	It("a Pod in a member's kube-public, kube-anything, or Xylem's own namespace", func(ctx SpecContext) {
 		for _, name := range []string{"kube-public", "kube-anything", v1alpha1.DefaultNamespace} {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
 			a := &person{namespace: name, cluster: x.Host, api: x.Host.API}
 			if name == "kube-public" {
-				By("having the member's admin label it, by mistake")
+				By("after the member's admin labels it by mistake")
 				there := must[corev1.Namespace](ctx, x.Member(one), "", name)
 				Expect(patched(ctx, x.Member(one).API, there, `{"metadata":{"labels":{"xylem.io/host":"`+hostID(ctx)+`"}}}`)).To(Succeed())
 				DeferCleanup(func(ctx SpecContext) {
@@ -397,7 +397,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(attackTime))
 
-	It("to run in a member's own namespace, default or another, of the same name", func(ctx SpecContext) {
+	It("a Pod in a member's own namespace with the same name, default or another", func(ctx SpecContext) {
 		a := attacker(ctx)
 		own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace, Labels: map[string]string{"team": "theirs"}}}
 		Expect(x.Member(one).API.Create(ctx, own)).To(Succeed())
@@ -418,7 +418,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the member's nodes: hostPath, the host's network and privileges, from a namespace that may not", func(ctx SpecContext) {
+	It("the member's nodes: hostPath, the host's network and privileges, from a restricted namespace", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) {
 			ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
 		})
@@ -437,10 +437,10 @@ var _ = Describe("A tenant of the host wants", func() {
 			Expect(a.api.Create(ctx, a.pod("evil-"+what, nodeOne, nil, change))).To(forbidden, what)
 		}
 		ns := must[corev1.Namespace](ctx, x.Member(one), "", a.namespace)
-		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"), "the member judges by the same standard")
+		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"), "the member applies the same standard")
 	}, SpecTimeout(attackTime))
 
-	It("to pass for Xylem by the usual label", func(ctx SpecContext) {
+	It("the identity of Xylem through the common label", func(ctx SpecContext) {
 		a := attacker(ctx)
 		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Labels = managed }))).To(Succeed())
@@ -450,7 +450,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(must[corev1.Pod](ctx, x.Host, a.namespace, "app").Labels).To(Equal(managed))
 	}, SpecTimeout(attackTime))
 
-	It("to choke the manager: large and hostile texts on the way down", func(ctx SpecContext) {
+	It("an overloaded manager: large and hostile texts in pushed objects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		hostile := "\x1b[2J\u202e" + strings.Repeat("x", 200<<10)
 		annotate := map[string]string{"example.com/large": hostile}

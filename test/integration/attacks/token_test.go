@@ -46,7 +46,7 @@ func escaping(p *corev1.Pod) {
 }
 
 var _ = Describe("A stolen token of a member", func() {
-	It("creates no namespace of a component, and no privileged one", func(ctx SpecContext) {
+	It("cannot create a component's namespace or a privileged one", func(ctx SpecContext) {
 		api := thief(ctx)
 		for name, level := range map[string]string{"istio-system": "baseline", "cert-manager": "baseline", "stolen": "privileged", "stolen-too": ""} {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -59,7 +59,7 @@ var _ = Describe("A stolen token of a member", func() {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stolen"}}
 		stamp(ctx, ns, "stolen", "any")
 		ns.Labels[enforce] = "baseline"
-		Expect(api.Create(ctx, ns)).To(Succeed(), "it can create others: SECURITY.md says so")
+		Expect(api.Create(ctx, ns)).To(Succeed(), "it can create others, as SECURITY.md documents")
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(x.Member(one).API.Delete(ctx, ns))).To(Succeed())
 		}, NodeTimeout(settle))
@@ -86,7 +86,7 @@ var _ = Describe("A stolen token of a member", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("destroys no foreign volume, and adopts no unused one", func(ctx SpecContext) {
+	It("cannot destroy a foreign volume or adopt an unused one", func(ctx SpecContext) {
 		api := thief(ctx)
 		m := x.Member(one)
 		pv := static("strangers", "strangers-ns", "precious")
@@ -103,11 +103,11 @@ var _ = Describe("A stolen token of a member", func() {
 				policy + `","xylem.io/root":"` + root + `","xylem.io/root-uid":"u"}}`
 		}
 		for what, patch := range map[string]string{
-			"stamp it, as if it were to be destroyed": `{` + stamped("Delete", "strangers-ns/precious") + `}`,
-			"stamp it as it is":                       `{` + stamped("Retain", "strangers-ns/precious") + `}`,
-			"stamp and destroy it":                    `{` + stamped("Delete", "strangers-ns/precious") + `,"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
-			"stamp it and point it at another claim":  `{` + stamped("Retain", "mine/mine") + `,"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`,
-			"destroy it":                              `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
+			"stamp it with policy Delete":            `{` + stamped("Delete", "strangers-ns/precious") + `}`,
+			"stamp it with its own policy":           `{` + stamped("Retain", "strangers-ns/precious") + `}`,
+			"stamp and destroy it":                   `{` + stamped("Delete", "strangers-ns/precious") + `,"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
+			"stamp it and point it at another claim": `{` + stamped("Retain", "mine/mine") + `,"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`,
+			"destroy it":                             `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
 		} {
 			Expect(patched(ctx, api, pv, patch)).To(forbidden, what)
 		}
@@ -116,12 +116,12 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(now.Labels).NotTo(HaveKey(v1alpha1.LabelHost))
 	}, SpecTimeout(attackTime))
 
-	It("sets the claimRef of its host's volumes only to the claim in the stamp", func(ctx SpecContext) {
+	It("can set the claimRef of its host's volumes only to the claim in the stamp", func(ctx SpecContext) {
 		Expect(patched(ctx, thief(ctx), victim.leaf, `{"metadata":{"annotations":{"xylem.io/reclaim-policy":"Retain"}}}`)).To(forbidden)
 		Expect(patched(ctx, thief(ctx), victim.leaf, `{"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("writes to nothing of another host, if it is of an account of one host", func(ctx SpecContext) {
+	It("cannot write to objects of another host, if its account belongs to one host", func(ctx SpecContext) {
 		m := x.Member(one)
 		own := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-host-another"}}
 		Expect(m.API.Create(ctx, own)).To(Succeed())
@@ -146,10 +146,10 @@ var _ = Describe("A stolen token of a member", func() {
 })
 
 var _ = Describe("Pod Security labels of a host namespace", func() {
-	It("do not loosen what the member requires", func(ctx SpecContext) {
+	It("do not loosen the member's requirements", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) { ns.Labels = map[string]string{enforce: "privileged"} })
 		pod := a.pod("escape", nodeOne, nil, escaping)
-		Expect(a.api.Create(ctx, pod)).To(Succeed(), "the host lets it be")
+		Expect(a.api.Create(ctx, pod)).To(Succeed(), "the host accepts it")
 		a.told(ctx, pod, v1alpha1.ReasonRefusedByMember, one)
 		ns := must[corev1.Namespace](ctx, x.Member(one), "", a.namespace)
 		Expect(ns.Labels).To(HaveKeyWithValue(enforce, "baseline"))
@@ -157,7 +157,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	}, SpecTimeout(attackTime))
 
-	It("allow what the member's admin allows", func(ctx SpecContext) {
+	It("allow only what the member's admin allows", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) { ns.Labels = map[string]string{enforce: "privileged"} })
 		Expect(a.api.Create(ctx, a.pod("first", nodeOne, nil))).To(Succeed())
 		a.running(ctx, "first")
@@ -170,7 +170,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 })
 
 var _ = Describe("A namespace of a member's component", func() {
-	It("is not created for a tenant of the host who took its name", func(ctx SpecContext) {
+	It("is not created for a tenant of the host who uses its name", func(ctx SpecContext) {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}
 		Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))

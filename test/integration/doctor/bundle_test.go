@@ -36,7 +36,7 @@ const shop = "shop"
 // lastApplied is the annotation in which kubectl apply keeps the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// secrets are random values that were planted, by where.
+// secrets are the planted random values, by their location.
 type secrets map[string]string
 
 // plant returns a new value.
@@ -134,7 +134,7 @@ func manages(ctx context.Context, s secrets) {
 }
 
 var _ = Describe("kubectl xylem support-bundle", func() {
-	It("has what a report needs of both clusters, and no secret", func(ctx SpecContext) {
+	It("contains the information of both clusters that a report needs, and no secrets", func(ctx SpecContext) {
 		s := secrets{}
 		workload(ctx, s)
 		manages(ctx, s)
@@ -143,7 +143,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 			var secret corev1.Secret
 			Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}, &secret)).To(Succeed())
 			s["token of "+name] = access.TokenOf(secret.Data[v1alpha1.KubeconfigKey])
-			// An annotation that repeats it, as an admin who applied the Secret's manifest has it.
+			// An annotation that repeats it, as for an admin who applied the Secret's manifest.
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,"example.com/copy":%q}}}`, lastApplied, s.plant("last-applied of "+name), s["token of "+name])
 			Expect(x.Host.API.Patch(ctx, cr, client.RawPatch(types.MergePatchType, note))).To(Succeed())
@@ -199,7 +199,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		Expect(complaints).To(ContainSubstring("exists already"))
 	}, SpecTimeout(storyTime))
 
-	It("names what could not be read, and leaves no archive if the host does not answer", func(ctx SpecContext) {
+	It("lists what it could not read, and leaves no archive if the host does not respond", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())

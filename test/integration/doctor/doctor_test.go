@@ -36,8 +36,8 @@ import (
 // here is the clock of this machine.
 var here = clock.RealClock{}
 
-// finds expects exactly these problems, and, of some finding, the words. The exit code is 1 if one
-// of them is an error.
+// finds expects exactly these problems, and the given words in one of the findings. The exit code
+// is 1 if one of them is an error.
 func finds(ctx context.Context, c clock.Clock, args, want []string, words ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -64,12 +64,12 @@ func healthy(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// asAdminOf are the flags with which the admin of a member runs doctor.
+// asAdminOf returns the flags with which a member's admin runs doctor.
 func asAdminOf(member string) []string {
 	return []string{"--member-kubeconfig", x.Fleet.Member(member).KubeconfigPath()}
 }
 
-// create an object until the story ends.
+// create creates an object until the story ends.
 func create(ctx context.Context, in *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
 	Expect(in.API.Create(ctx, obj)).To(Succeed())
@@ -107,7 +107,7 @@ func restored[T any, P interface {
 	return obj
 }
 
-// merge a change into an object until the story ends.
+// merge merges a change into an object until the story ends.
 func merge[T any, P interface {
 	*T
 	client.Object
@@ -120,10 +120,10 @@ func merge[T any, P interface {
 }
 
 var _ = Describe("kubectl xylem doctor", func() {
-	// After the repairs of a story, all is well again.
+	// After the repairs of a story, doctor must find no problems.
 	BeforeEach(func() { DeferCleanup(func(ctx SpecContext) { healthy(ctx) }) })
 
-	It("finds no error in an installation as shipped, and exits with 0", func(ctx SpecContext) {
+	It("finds no error in a default installation, and exits with 0", func(ctx SpecContext) {
 		healthy(ctx)
 		found, _ := checkup(ctx, Default, here, asAdminOf(one)...)
 		checked := map[string][]judge.Check{}
@@ -165,7 +165,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("finds a missing policy, one that is not in force, and a changed one", func(ctx SpecContext) {
+	It("finds a missing policy, a policy that is not in force, and a changed policy", func(ctx SpecContext) {
 		gone := restored(ctx, x.Host, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "xylem-reserved-keys"}})
 		Expect(x.Host.API.Delete(ctx, gone)).To(Succeed())
 		merge[admissionv1.ValidatingAdmissionPolicyBinding](ctx, x.Host, "xylem-manager", `{"spec":{"validationActions":["Audit"]}}`)
@@ -207,7 +207,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Rights", "Error Rights " + two}, "create pods/eviction")
 	}, SpecTimeout(storyTime))
 
-	It("finds that no manager runs, and which objects it does not repair", func(ctx SpecContext) {
+	It("finds that no manager runs, and the objects that are therefore not repaired", func(ctx SpecContext) {
 		Expect(x.Manager.Stop()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds that the API server does not reach a manager that hangs", func(ctx SpecContext) {
+	It("finds that the API server cannot connect to a manager that hangs", func(ctx SpecContext) {
 		Expect(x.Manager.Signal(syscall.SIGSTOP)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Signal(syscall.SIGCONT)).To(Succeed())
@@ -238,7 +238,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds a member that is away, and reads the others", func(ctx SpecContext) {
+	It("finds a member that is away, and still reads the others", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Blackhole)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
@@ -252,7 +252,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		}).WithContext(ctx).Should(Succeed())
 		began := time.Now()
 		shown(ctx, here, asAdminOf(one)...)
-		AddReportEntry("time with a member that does not answer", time.Since(began).Round(100*time.Millisecond).String())
+		AddReportEntry("time with a member that does not respond", time.Since(began).Round(100*time.Millisecond).String())
 	}, SpecTimeout(storyTime))
 
 	It("finds credentials that a member rejects", func(ctx SpecContext) {
@@ -271,7 +271,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds a definition of an older version", func(ctx SpecContext) {
+	It("finds a CRD of an older version", func(ctx SpecContext) {
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		crd.SetName("clusterregistrations.cluster.xylem.io")
@@ -282,7 +282,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Definition"}, "is older than this plugin", ".spec.storage.dataSources")
 	}, SpecTimeout(storyTime))
 
-	It("finds a scheduler without a feature gate, where it is visible", func(ctx SpecContext) {
+	It("finds a scheduler without a feature gate, if its settings are visible", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler-a", Labels: map[string]string{"component": "kube-scheduler"}}}
 		pod.Spec.SchedulerName = "nobody"
 		pod.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: "scheduler:1", Command: []string{"kube-scheduler", "--feature-gates=NominatedNodeNameForExpectation=false"}}}
@@ -301,7 +301,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Warning DaemonSets"}, `DaemonSet "default/agent"`)
 	}, SpecTimeout(storyTime))
 
-	It("finds what earlier members left over", func(ctx SpecContext) {
+	It("finds leftovers of earlier members", func(ctx SpecContext) {
 		created := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 		create(ctx, x.Host, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "gone-kubeconfig", Labels: created}})
 		create(ctx, x.Host, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "kosmos-gone", Labels: created}})
@@ -327,7 +327,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Warning Tokens " + two}, "the manager doesn't renew it")
 	}, SpecTimeout(storyTime))
 
-	It("names what a user without rights cannot check", func(ctx SpecContext) {
+	It("lists the checks that a user without permissions cannot run", func(ctx SpecContext) {
 		create(ctx, x.Host, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "viewer"}},
@@ -382,7 +382,7 @@ func withToken(kubeconfig []byte, token string) []byte {
 	return changed
 }
 
-// expiry is when a registration's token expires.
+// expiry returns the time at which a registration's token expires.
 func expiry(ctx context.Context, g Gomega, name string) time.Time {
 	var cr v1alpha1.ClusterRegistration
 	g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: name}, &cr)).To(Succeed())

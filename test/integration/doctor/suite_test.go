@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// storyTime bounds a story.
+// storyTime is the timeout of a story.
 const storyTime = 4 * time.Minute
 
 // Names of the members and of their nodes in the host.
@@ -66,7 +66,7 @@ func nodeAddress(ctx context.Context) (ip, address string) {
 	return "", ""
 }
 
-// ahead is a clock that is wrong.
+// ahead is a wrong clock.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -79,7 +79,7 @@ func plugin(ctx context.Context, c clock.Clock, args ...string) (out, complaints
 	return suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), c, args...)
 }
 
-// checkup is what doctor finds, as a program reads it, and its exit code.
+// checkup returns the findings of doctor, in the format for programs, and its exit code.
 func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*judge.Checkup, int) {
 	out, complaints, code := plugin(ctx, c, append([]string{"doctor", "-o", "json"}, args...)...)
 	g.Expect(complaints).To(BeEmpty())
@@ -90,7 +90,7 @@ func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*jud
 	return &found, code
 }
 
-// problems returns all findings but the good ones, as "level check cluster".
+// problems returns all findings except the good ones, as "level check cluster".
 func problems(c *judge.Checkup) []string {
 	all := []string{}
 	for _, f := range c.Findings {
@@ -101,7 +101,7 @@ func problems(c *judge.Checkup) []string {
 	return all
 }
 
-// shown notes in the report what doctor prints for people.
+// shown adds the text output of doctor to the report.
 func shown(ctx context.Context, c clock.Clock, args ...string) {
 	GinkgoHelper()
 	out, _, _ := plugin(ctx, c, append([]string{"doctor", "--problems"}, args...)...)

@@ -43,8 +43,8 @@ func newWorld() *world {
 	return &world{hostID: fmt.Sprintf("host-%d", worlds), clusterID: fmt.Sprintf("member-%d", worlds), clock: clocktesting.NewFakeClock(time.Now())}
 }
 
-// manager creates the fence of a process. Its calls to the member and to the host go through
-// hooks, if given.
+// manager creates the fence of a process. Its calls to the member and the host go through hooks, if
+// given.
 func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.Fence {
 	m, h := api, api
 	if len(through) > 0 {
@@ -156,7 +156,7 @@ func (r revisions) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// lease in the member, record in the host.
+// The names of the lease in the member and of the record in the host.
 func (w *world) lease(ctx context.Context) *coordinationv1.Lease { return read(ctx, w.hostID) }
 
 func (w *world) record(ctx context.Context) *coordinationv1.Lease {
@@ -231,11 +231,11 @@ var _ = Describe("the fence", func() {
 		Expect(a.Renew(ctx)).To(MatchError(guarded.ErrFenced))
 		b := w.manager("b")
 		Expect(b.Acquire(ctx, "")).To(Succeed(), "a released fence need not expire")
-		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "each leadership has an epoch of its own")
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "each leadership term has its own epoch")
 		Expect(b.MayDestroy()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("stays with the same leadership when it reconnects", func(ctx SpecContext) {
+	It("keeps its epoch when the same leader reconnects", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		record := w.record(ctx)
@@ -251,7 +251,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 
-		By("the holder renews: it is alive, and a copy of this host")
+		By("the holder renews it: it is a running copy of this host")
 		w.clock.Step(duration / 3)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
@@ -259,11 +259,11 @@ var _ = Describe("the fence", func() {
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "it has not expired by this process's clock")
 		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("is taken over when it was not renewed for as long as it lasts")
+		By("is taken over when it was not renewed for its duration")
 		w.clock.Step(time.Second)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Held()).To(Succeed())
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced), "the old holder has been fenced by its own clock before")
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced), "the old holder was already fenced by its own clock")
 		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
 		Expect(a.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
@@ -282,7 +282,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("survives a renewal whose acknowledgement was lost", func(ctx SpecContext) {
+	It("survives a renewal whose response was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			sent := obj.DeepCopyObject().(client.Object)
@@ -316,7 +316,7 @@ var _ = Describe("the fence", func() {
 			"observers of the Lease must see the renewal that its holder believes it has sent")
 	}, NodeTimeout(timeout))
 
-	It("is lost when the lease has another epoch", func(ctx SpecContext) {
+	It("is lost if the lease has another epoch", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
@@ -353,7 +353,7 @@ var _ = Describe("the fence", func() {
 		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is not released in a member that was restored since, which is recorded", func(ctx SpecContext) {
+	It("is not released in a member that was restored in the meantime, which is recorded", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
@@ -414,7 +414,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	}, NodeTimeout(timeout))
 
-	// Three leaderships, and then a restore of one cluster.
+	// Three leadership terms, and then a restore of one cluster.
 	restored := func(ctx SpecContext, what func(lease, record *coordinationv1.Lease)) {
 		for i := range 3 {
 			a := w.manager(fmt.Sprintf("before-%d", i))
@@ -436,7 +436,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence remains")
 		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(record)))
 
-		By("neither another manager nor another's confirmation changes that")
+		By("another manager, or another confirmation, does not change that")
 		confirmation := token(a.Suspended())
 		Expect(a.Release(ctx)).To(Succeed())
 		b := w.manager("after-2")
@@ -450,9 +450,9 @@ var _ = Describe("the fence", func() {
 		Expect(c.MayDestroy()).To(Succeed())
 		Expect(c.Suspended()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
-		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only grow")
+		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only increase")
 
-		By("and is not asked again")
+		By("no confirmation is requested again")
 		Expect(c.Release(ctx)).To(Succeed())
 		d := w.manager("after-4")
 		Expect(d.Acquire(ctx, "")).To(Succeed())
@@ -491,7 +491,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.MayDestroy()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("grows while the leader stays", func(ctx SpecContext) {
+	It("gets new epochs while the leader does not change", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Advance(ctx)).To(MatchError(guarded.ErrFenced))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -499,14 +499,14 @@ var _ = Describe("the fence", func() {
 		Expect(a.Advance(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
 		Expect(epochOf(w.record(ctx))).To(Equal("2"))
-		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "it renews as well")
+		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "it also renews the Lease")
 		Expect(a.Renew(ctx)).To(Succeed())
 		a.Drop()
 		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leadership connects again")
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leader connects again")
 	}, NodeTimeout(timeout))
 
-	It("keeps a record in the member, even if others write the Lease in between", func(ctx SpecContext) {
+	It("keeps a record in the member, even if others write to the Lease in between", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
@@ -555,7 +555,7 @@ var _ = Describe("the fence", func() {
 
 	// Writes to the host are 1, 2 at first, 3 (intent) and 4 (fact) at the advance;
 	// to the member 1 at first and 2 (lease).
-	DescribeTable("continues after an advance that was interrupted (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
+	DescribeTable("continues after an interrupted advance (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
 		a := w.manager("a", crash[0], crash[1])
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(a.Advance(ctx)).NotTo(Succeed())
@@ -580,19 +580,19 @@ var _ = Describe("the fence", func() {
 		Entry("before the fact, and it connects again", [2]interceptor.Funcs{{}, cut(4, false)}, false),
 	)
 
-	It("renews after an advance whose acknowledgement was lost", func(ctx SpecContext) {
+	It("renews after an advance whose response was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lose = true
 		Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
-		Expect(a.Renew(ctx)).To(Succeed(), "the epoch there is the one that it sent")
+		Expect(a.Renew(ctx)).To(Succeed(), "the epoch in the member is the one that it sent")
 		Expect(a.Advance(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
 		Expect(epochOf(w.record(ctx))).To(Equal("3"))
 	}, NodeTimeout(timeout))
 
-	It("suspends destruction when the member was restored within a leadership (I2)", func(ctx SpecContext) {
+	It("suspends destruction when the member was restored within a leadership term (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		backup := w.lease(ctx)
@@ -615,7 +615,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 
-		By("evidence that only this process could detect remains after it ends")
+		By("evidence that only this process could detect remains after the process ends")
 		Expect(a.Release(ctx)).To(Succeed())
 		b := w.manager("b")
 		Expect(b.Acquire(ctx, "")).To(Succeed())
@@ -630,7 +630,7 @@ var _ = Describe("the fence", func() {
 		Entry("while it was away", true),
 	)
 
-	It("restarts when the host was restored under it (I2)", func(ctx SpecContext) {
+	It("restarts if the host is restored while it runs (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		backup := w.record(ctx)
@@ -646,7 +646,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(duration)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-		Expect(b.Advance(ctx)).To(Succeed(), "it leaves the evidence alone")
+		Expect(b.Advance(ctx)).To(Succeed(), "it keeps the evidence")
 		Expect(epochOf(w.record(ctx))).To(Equal("1"))
 	}, NodeTimeout(timeout))
 
@@ -662,7 +662,7 @@ var _ = Describe("the fence", func() {
 		}
 		BeforeEach(func() { at = 1000 })
 
-		It("is known to the next manager by the revision that the member has seen", func(ctx SpecContext) {
+		It("is detected by the next manager through the revision that the member recorded", func(ctx SpecContext) {
 			a := process("a")
 			Expect(a.Acquire(ctx, "")).To(Succeed())
 			at = 1050
@@ -701,7 +701,7 @@ var _ = Describe("the fence", func() {
 			Expect(a.Acquire(ctx, "")).To(Succeed())
 			Expect(a.HostCurrent(ctx)).To(Succeed())
 			at = 900
-			Expect(a.MayDestroy()).To(Succeed(), "it has not observed a restore yet")
+			Expect(a.MayDestroy()).To(Succeed(), "it has not detected a restore yet")
 			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 			Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored))
@@ -720,10 +720,10 @@ var _ = Describe("the fence", func() {
 
 		w.clock.Step(time.Hour)
 		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
-		Expect(a.Restores().Member).To(Equal(at), "when it was noticed, not when it was confirmed")
+		Expect(a.Restores().Member).To(Equal(at), "the time is that of the detection, not of the confirmation")
 		Expect(a.Release(ctx)).To(Succeed())
 
-		By("a restore of the host removing its record, and not the member's")
+		By("a restore of the host removing the host's record, but not the member's")
 		restore(ctx, "fence-"+w.clusterID, nil)
 		b := w.manager("next")
 		Expect(b.Acquire(ctx, "")).To(Succeed())
@@ -733,7 +733,7 @@ var _ = Describe("the fence", func() {
 		Expect(w.record(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRestored, at.Format(time.RFC3339)))
 	}, NodeTimeout(timeout))
 
-	It("does not mistake a wall clock that was set back for a restore", func(ctx SpecContext) {
+	It("does not mistake a clock that was set back for a restore", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		w.clock.SetTime(w.clock.Now().Add(-time.Hour))
@@ -743,7 +743,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Suspended()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("waits for as long as the holder's Lease lasts", func(ctx SpecContext) {
+	It("waits for the duration of the holder's Lease", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)

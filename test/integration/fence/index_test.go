@@ -76,7 +76,7 @@ var _ = Describe("the indexes", func() {
 		return found
 	}
 
-	It("find only what the controllers look up", func(ctx SpecContext) {
+	It("find exactly the objects that the controllers look up", func(ctx SpecContext) {
 		for _, name := range []string{shop, other} {
 			Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 		}
@@ -137,7 +137,7 @@ var _ = Describe("the indexes", func() {
 		Expect(found[0].Name).To(Equal("index-two"))
 	}, NodeTimeout(timeout))
 
-	It("find objects that are ending, on both sides", func(ctx SpecContext) {
+	It("find objects that are being deleted, on both sides", func(ctx SpecContext) {
 		const namespace, here, node = "index-ending", "ending-member", "ending-node"
 		Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		in := mirror.Member{Registration: "ending", ClusterID: here, NodeName: node, HostID: "host"}

@@ -1,3 +1,3 @@
 // Package grants compares what RBAC grants to an account with the account's requests in the audit
-// log. A permission that is never used is useless to Xylem, but not to a thief.
+// log. An unused permission is useless to Xylem, but not to an attacker.
 package grants

@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// Grant is one verb on one resource.
+// Grant is the permission for one verb on one resource.
 type Grant struct {
 	Verb, Group, Resource string
-	// Namespace to which it is limited, or empty for a ClusterRole. Name, if it is limited to
-	// objects with that name.
+	// Namespace is the namespace to which it is limited, or empty for a ClusterRole. Name is set if
+	// it is limited to objects with that name.
 	Namespace, Name string
 }
 
@@ -41,7 +41,7 @@ func (g Grant) covers(r controlplane.Request) bool {
 		(g.Namespace == "" || g.Namespace == r.Namespace) && (g.Name == "" || g.Name == r.Name)
 }
 
-// narrow is greater for a grant that allows less.
+// narrow returns a greater number for a grant that allows less.
 func (g Grant) narrow() int { return len(g.Namespace) + len(g.Name) }
 
 // To returns the grants of a service account by name, without those of its groups, which all
@@ -114,7 +114,7 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	return all
 }
 
-// Of splits grants into those of some API groups and the others.
+// Of splits grants into those of some API groups and all others.
 func Of(grants []Grant, groups ...string) (in, out []Grant) {
 	for _, g := range grants {
 		if slices.Contains(groups, g.Group) {
@@ -182,7 +182,7 @@ func Broad(grants []Grant) []string {
 			g.Resource == "serviceaccounts/token" && (g.Namespace == "" || g.Name == ""),
 			slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, g.Resource),
 			g.Group == rbacv1.GroupName && g.Verb != "list",
-			// Only by name outside the manager's namespace.
+			// Outside the manager's namespace, only by name.
 			g.Resource == "secrets" && g.Namespace == "" && g.Verb != "get":
 			broad = append(broad, g.String())
 		}

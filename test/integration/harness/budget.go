@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// Budget is what the manager may request of the host and of a member for each object: requests
-// by side, verb and resource, such as "host patch persistentvolumeclaims".
+// Budget is the number of requests to the host and a member that the manager may make for each
+// object, by side, verb and resource, such as "host patch persistentvolumeclaims".
 type Budget map[string]int
 
 // Exceeded returns the requests that exceed their budget for a number of objects. The tolerance is
@@ -33,7 +33,7 @@ func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 	return found
 }
 
-// Account counts what Xylem does in each cluster from a moment on.
+// Account counts Xylem's requests to each cluster from a point in time.
 type Account map[string]controlplane.Mark
 
 // Account opens an account of all clusters.
@@ -49,7 +49,8 @@ func (x *Xylem) Account(ctx context.Context) (Account, error) {
 	return a, nil
 }
 
-// Requests are Xylem's to a cluster since the account was opened, without those about Leases.
+// Requests returns Xylem's requests to a cluster since the account was opened, except those for
+// Leases.
 func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlplane.Requests, error) {
 	all, err := c.Audit().Since(ctx, a[c.Name()])
 	if err != nil {
@@ -62,8 +63,8 @@ func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlpla
 	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
 }
 
-// Spent are Xylem's requests to the host and a member for the objects of a namespace, and for
-// cluster-scoped ones, as a Budget has them.
+// Spent returns Xylem's requests to the host and a member for the objects of a namespace and for
+// cluster-scoped objects, in the form of a Budget.
 func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *Cluster) (map[string]int, error) {
 	counts := map[string]int{}
 	for side, c := range map[string]*Cluster{"host": x.Host, "member": member} {
@@ -73,8 +74,8 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 		}
 		for _, r := range requests {
 			elsewhere := r.Namespace != "" && r.Namespace != namespace
-			// Of all objects together, at intervals; and what earlier stories left. The host's
-			// revision is read by a list of one registration, at each probe as well.
+			// Skip requests for all objects at intervals, and for leftovers of earlier stories.
+			// Each probe also reads the host's revision with a list of one registration.
 			shared := r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
 			if elsewhere || shared || r.Verb == "watch" {
 				continue
@@ -85,7 +86,7 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 	return counts, nil
 }
 
-// Served returns what a manager serves at an address of its own, such as its metrics.
+// Served returns the response of a manager's own endpoint, such as its metrics.
 func Served(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

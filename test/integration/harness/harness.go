@@ -73,7 +73,7 @@ type Options struct {
 	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
 	FenceDuration, ProbeInterval time.Duration
-	// ManagerArgs are additional arguments of the manager. Later ones win.
+	// ManagerArgs are additional arguments of the manager. Later ones take precedence.
 	ManagerArgs []string
 	// HostRoute is the manager's route to the host.
 	HostRoute controlplane.Route
@@ -134,7 +134,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	if binary == "" {
 		dir, err := os.MkdirTemp("", "xylem-manager-")
 		if err != nil {
-			return nil, fmt.Errorf("make a directory for the manager: %w", err)
+			return nil, fmt.Errorf("create a directory for the manager: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }() // it is copied below
 		binary = filepath.Join(dir, "manager")
@@ -210,7 +210,7 @@ func (x *Xylem) adopt(ctx context.Context, register bool) error {
 	return group.Wait()
 }
 
-// Stop ends everything, and removes the data unless it must be kept. It fails if a manager has
+// Stop stops all processes, and removes the data unless it must be kept. It fails if a manager has
 // panicked since the last call of Panics.
 func (x *Xylem) Stop(ctx context.Context) error {
 	var err error
@@ -281,7 +281,7 @@ func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
 	return x.Fleet.Member(name).Stop(ctx)
 }
 
-// prepare does what a member's admin does.
+// prepare prepares a member like its admin.
 func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	member, err := newCluster(c)
 	if err != nil {
@@ -303,8 +303,8 @@ func (x *Xylem) PrepareAnew(ctx context.Context, name string) error {
 	return x.prepare(ctx, x.Fleet.Member(name))
 }
 
-// install does what the host's admin does: it applies config/default with the Deployment scaled
-// to 0, because the manager runs here.
+// install installs Xylem like the host's admin: it applies config/default with the Deployment
+// scaled to 0, because the manager runs as a local process.
 func (x *Xylem) install(ctx context.Context) error {
 	x.progress("host: applying config/default")
 	overlay := filepath.Join(x.Fleet.Dir(), "overlay")
@@ -313,7 +313,7 @@ func (x *Xylem) install(ctx context.Context) error {
 		return fmt.Errorf("find config/default: %w", err)
 	}
 	if err := os.MkdirAll(overlay, 0o700); err != nil {
-		return fmt.Errorf("make the overlay: %w", err)
+		return fmt.Errorf("create the overlay: %w", err)
 	}
 	content := fmt.Sprintf("resources: [%s]\nreplicas: [{name: %s, count: 0}]\n", relative, deployment)
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
@@ -351,7 +351,7 @@ func newCluster(c *controlplane.Cluster) (*Cluster, error) {
 	}
 	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("create a client for %s: %w", c.Name(), err)
 	}
 	return &Cluster{Cluster: c, API: api}, nil
 }

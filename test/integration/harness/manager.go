@@ -22,7 +22,7 @@ import (
 const (
 	// stopGrace is the time between SIGTERM and SIGKILL for the manager.
 	stopGrace = 20 * time.Second
-	// logTail is how much of the manager's log a dump shows.
+	// logTail is the length of the manager's log in a dump.
 	logTail = 24 << 10
 )
 
@@ -67,7 +67,7 @@ func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlpl
 func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.Cluster, binary string, o Options) (*Manager, error) {
 	dir := filepath.Join(x.Fleet.Dir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the manager's directory: %w", err)
+		return nil, fmt.Errorf("create the manager's directory: %w", err)
 	}
 	m := &Manager{path: filepath.Join(dir, "manager"), log: filepath.Join(dir, "manager.log")}
 	if err := copyProgram(binary, m.path); err != nil {
@@ -106,7 +106,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 	return m, nil
 }
 
-// Start starts the manager, unless it runs, and waits until it is ready.
+// Start starts the manager unless it is running, and waits until it is ready.
 func (m *Manager) Start(ctx context.Context) error {
 	if err := m.launch(); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (m *Manager) launch() error {
 	return nil
 }
 
-// Running reports whether the manager runs, frozen or not.
+// Running reports whether the manager is running or frozen.
 func (m *Manager) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,10 +206,10 @@ func (m *Manager) PID() int {
 // Kill ends the manager with SIGKILL, so that it releases no fence.
 func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
 
-// Stop ends the manager in order.
+// Stop stops the manager gracefully.
 func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }
 
-// Restart stops the manager in order and starts it again.
+// Restart stops the manager gracefully and starts it again.
 func (m *Manager) Restart(ctx context.Context) error {
 	if err := m.Stop(); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (m *Manager) end(s syscall.Signal) error {
 		return err
 	}
 	<-m.done
-	return fmt.Errorf("the manager did not end within %s of a %s", stopGrace, s)
+	return fmt.Errorf("the manager did not exit within %s after %s", stopGrace, s)
 }
 
 // LogPath returns the file with the output of all its processes.

@@ -56,7 +56,7 @@ func OnNodes(pod *corev1.Pod, nodes ...string) {
 	}}
 }
 
-// HostClass returns a class of Xylem's that waits for a consumer, is expandable and has policy
+// HostClass returns one of Xylem's classes that waits for a consumer, is expandable and has policy
 // Delete. It maps to the members' ClassHostpath, unless the parameters specify another class.
 func HostClass(name string, parameters map[string]string) *storagev1.StorageClass {
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -68,7 +68,7 @@ func HostClass(name string, parameters map[string]string) *storagev1.StorageClas
 	return &class
 }
 
-// Create creates objects, one after the other.
+// Create creates objects sequentially.
 func (c *Cluster) Create(ctx context.Context, objects ...client.Object) error {
 	for _, obj := range objects {
 		if err := c.API.Create(ctx, obj); err != nil {

@@ -15,17 +15,17 @@ import (
 func (m *Manager) Panics() ([]string, error) {
 	f, err := os.Open(m.log)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // It has not been started yet.
+		return nil, nil // The manager has not been started yet.
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for panics: %w", err)
+		return nil, fmt.Errorf("find panics: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	content, err := io.ReadAll(io.NewSectionReader(f, m.judged, 1<<62))
 	if err != nil {
-		return nil, fmt.Errorf("look for panics: %w", err)
+		return nil, fmt.Errorf("find panics: %w", err)
 	}
 	whole := strings.LastIndex(string(content), "\n") + 1
 	m.judged += int64(whole)
@@ -33,7 +33,7 @@ func (m *Manager) Panics() ([]string, error) {
 }
 
 // Panics returns an error if a manager has panicked since the last call, in a reconciler or as a
-// whole. A suite calls it after each story, and Stop calls it at the end.
+// process. A suite calls it after each story, and Stop calls it at the end.
 func (x *Xylem) Panics() error {
 	x.mu.Lock()
 	managers := slices.Clone(x.managers)

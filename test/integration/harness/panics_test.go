@@ -34,7 +34,7 @@ func TestPanics(t *testing.T) {
 			t.Errorf("%s: no %q in %v", what, want, err)
 		}
 	}
-	expect("none was started", "")
+	expect("no manager was started", "")
 	write(0, "all is well\n")
 	write(1, "all is well\n")
 	expect("all is well", "")

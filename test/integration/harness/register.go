@@ -111,7 +111,7 @@ func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	if err := x.Host.API.Delete(ctx, cr); err != nil {
 		return fmt.Errorf("deregister %s: %w", name, err)
 	}
-	return Await(ctx, "the end of registration "+name, func(ctx context.Context) error {
+	return Await(ctx, "the deletion of registration  "+name, func(ctx context.Context) error {
 		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(cr), cr)
 		if apierrors.IsNotFound(err) {
 			return nil

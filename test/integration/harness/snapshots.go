@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// SnapshotClass returns a VolumeSnapshotClass of Xylem's. With the name ClassSnapshots or
+// SnapshotClass returns one of Xylem's VolumeSnapshotClasses. With the name ClassSnapshots or
 // ClassRetainedSnapshots, and no parameters, it maps to the members' class with that name.
 func SnapshotClass(name string, policy snapshotv1.DeletionPolicy, parameters map[string]string) *snapshotv1.VolumeSnapshotClass {
 	class := controlplane.SnapshotClass(name, policy)

@@ -60,7 +60,7 @@ var _ = Describe("config/default", func() {
 		}).Should(Succeed())
 	}, SpecTimeout(settle))
 
-	DescribeTable("binds its roles to accounts that exist", func(ctx SpecContext, cluster, account string) {
+	DescribeTable("binds its roles to existing accounts", func(ctx SpecContext, cluster, account string) {
 		cl := fleet.Host
 		if cluster != "host" {
 			cl = fleet.Member(cluster)
@@ -106,7 +106,7 @@ var _ = Describe("config/member", func() {
 })
 
 var _ = Describe("config/samples", func() {
-	It("applies as users apply it, file by file, with strict validation", func(ctx SpecContext) {
+	It("can be applied file by file, with strict validation", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, fleet.Host, "delete", "--ignore-not-found", "-k", path("config", "samples"))
 		}, NodeTimeout(2*settle))
@@ -122,14 +122,14 @@ var _ = Describe("config/samples", func() {
 		Expect(admin.Get(ctx, client.ObjectKey{Name: "cluster38"}, &r)).To(Succeed())
 		Expect(r.NodeName()).To(Equal("kosmos-cluster38"))
 
-		By("getting the claims, including those of the StatefulSet's replicas")
+		By("creating the claims, including those of the StatefulSet's replicas")
 		Eventually(ctx, func(g Gomega) {
 			var claims corev1.PersistentVolumeClaimList
 			g.Expect(admin.List(ctx, &claims, client.InNamespace("test-new"))).To(Succeed())
 			g.Expect(claims.Items).To(HaveLen(4))
 		}).Should(Succeed())
 
-		By("having no plain node take their Pods")
+		By("keeping their Pods off plain nodes")
 		Eventually(ctx, func(g Gomega) {
 			var pods corev1.PodList
 			g.Expect(admin.List(ctx, &pods, client.InNamespace("test-new"))).To(Succeed())

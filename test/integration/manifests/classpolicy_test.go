@@ -58,16 +58,16 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Expect(manager.Delete(ctx, class)).To(Succeed())
 	}, SpecTimeout(settle))
 
-	DescribeTable("keeps the manager off every other class", func(ctx SpecContext, change func(client.Object)) {
+	DescribeTable("rejects the manager's writes to all other classes", func(ctx SpecContext, change func(client.Object)) {
 		Expect(manager.Create(ctx, reflected(change))).To(MatchError(ContainSubstring("may create only")))
 		own := made(ctx, change)
 		Expect(changed(ctx, manager, false, own, annotate("a", "b"))).To(MatchError(ContainSubstring("may")))
 		Expect(manager.Delete(ctx, own)).To(MatchError(ContainSubstring("may change only")))
 	},
 		Entry("of another driver", SpecTimeout(settle), provisionedBy("ebs.csi.aws.com")),
-		Entry("without the usual label", SpecTimeout(settle), label(v1alpha1.LabelManagedBy, "")),
-		Entry("with another's usual label", SpecTimeout(settle), label(v1alpha1.LabelManagedBy, "Helm")),
-		Entry("that nobody offers", SpecTimeout(settle), label(offeredBy, "")),
+		Entry("without the common label", SpecTimeout(settle), label(v1alpha1.LabelManagedBy, "")),
+		Entry("with the common label of another tool", SpecTimeout(settle), label(v1alpha1.LabelManagedBy, "Helm")),
+		Entry("that no member offers", SpecTimeout(settle), label(offeredBy, "")),
 	)
 
 	It("prevents the manager from taking over or releasing a class", func(ctx SpecContext) {
@@ -75,7 +75,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may create only")))
 	}, SpecTimeout(settle))
 
-	It("allows admins everything", func(ctx SpecContext) {
+	It("does not limit admins", func(ctx SpecContext) {
 		class := made(ctx)
 		Expect(changed(ctx, admin, false, class, label(offeredBy, ""))).To(Succeed())
 		Expect(admin.Delete(ctx, class)).To(Succeed())

@@ -1,3 +1,4 @@
-// Package manifests tests config/ on a real control plane: that it applies, which ClusterRegistrations
-// the API server accepts and rejects, and whom the admission policies prevent from writing what.
+// Package manifests tests config/ on a real control plane: that the manifests apply, which
+// ClusterRegistrations the API server accepts and rejects, and which writes of whom the admission
+// policies reject.
 package manifests

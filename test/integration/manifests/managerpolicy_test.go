@@ -173,7 +173,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		whole, state = false, true
 	)
 
-	DescribeTable("decides what the manager may create", func(ctx SpecContext, allowed bool, object func() client.Object) {
+	DescribeTable("limits what the manager may create", func(ctx SpecContext, allowed bool, object func() client.Object) {
 		judge(manager.Create(ctx, object(), client.DryRunAll), allowed)
 		if !allowed {
 			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "other accounts are not affected")
@@ -181,23 +181,23 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 	},
 		entry("a virtual node", may, of(virtualNode)),
 		entry("a plain node", mayNot, of(plainNode)),
-		entry("a node with the common label alone", mayNot, of(plainNode, managed)),
+		entry("a node with only the common label", mayNot, of(plainNode, managed)),
 		entry("a volume of a member", may, of(ownVolume)),
 		entry("a promise", may, of(promiseVolume)),
 		entry("a volume of another driver", mayNot, of(foreignVolume)),
-		entry("a volume of a node's files", mayNot, hostPathVolume),
+		entry("a hostPath volume", mayNot, hostPathVolume),
 		entry("a virtual node's Lease", may, held(corev1.NamespaceNodeLease, "virtual", "manager", managed)),
 		entry("a Lease for a kubelet", mayNot, held(corev1.NamespaceNodeLease, "plain", "plain")),
 		entry("the record of a fence", may, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
 		entry("the Lease of the leader", may, held(v1alpha1.DefaultNamespace, "xylem-manager", "manager")),
-		entry("a Lease of its own namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
+		entry("a Lease in its own namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
 		entry("a Lease in another namespace", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
 		entry("a published capacity", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
 	)
 
-	DescribeTable("decides what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
+	DescribeTable("limits what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
 		judge(changed(ctx, manager, status, made(ctx, object()), change), allowed)
 	},
 		entry("a virtual node's labels", may, whole, of(virtualNode), label("example.com/a", "b")),
@@ -215,7 +215,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			reclaimed(corev1.PersistentVolumeReclaimRetain)(o)
 			o.(*corev1.PersistentVolume).Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}),
-		entry("a volume that is to be kept", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
+		entry("the policy of a volume, to Retain", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
 		entry("the owner of a volume", mayNot, whole, of(ownVolume), claimed),
 		entry("a volume's status", mayNot, state, of(ownVolume), func(o client.Object) {
 			o.(*corev1.PersistentVolume).Status.Phase = corev1.VolumeReleased
@@ -228,51 +228,51 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		}),
 		entry("the node of another provisioner's claim", mayNot, whole, here(annotate("volume.kubernetes.io/storage-provisioner", "ebs.csi.aws.com")),
 			annotate("volume.kubernetes.io/selected-node", "some-node")),
-		entry("the node of a claim that no provisioner has", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("the node of a claim without a provisioner", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
 		entry("the node of a claim with a data source", may, whole, here(copying), toSource("some-node", "some-node")),
-		entry("the same, without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
-		entry("the same, and another node than it records", mayNot, whole, here(copying), toSource("some-node", "another-node")),
-		entry("the same, without the record of the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("the node and the source of a claim without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
+		entry("the node and the source of a claim, with a node that differs from the record", mayNot, whole, here(copying), toSource("some-node", "another-node")),
+		entry("the node of a claim with a data source, without the record of the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
 		entry("removing a claim's node", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
 		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
 		entry("removing a claim's other annotations", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
 		entry("a claim's labels", mayNot, whole, here(), label("example.com/a", "b")),
-		entry("a claim's labels by its status", mayNot, state, here(), label("example.com/a", "b")),
+		entry("a claim's labels through its status", mayNot, state, here(), label("example.com/a", "b")),
 		entry("a claim's finalizers", mayNot, whole, here(), finalized),
-		entry("a claim's annotations by its status", mayNot, state, here(), annotate(v1alpha1.AnnotationPlacedIn, "member")),
+		entry("a claim's annotations through its status", mayNot, state, here(), annotate(v1alpha1.AnnotationPlacedIn, "member")),
 		entry("a claim's volume", mayNot, whole, here(), func(o client.Object) { o.(*corev1.PersistentVolumeClaim).Spec.VolumeName = "v" }),
 		entry("a claim's phase", mayNot, state, here(), func(o client.Object) { o.(*corev1.PersistentVolumeClaim).Status.Phase = corev1.ClaimLost }),
 		entry("a claim's conditions", may, state, here(), func(o client.Object) {
 			c := o.(*corev1.PersistentVolumeClaim)
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
 		}),
-		entry("a claim's conditions, and who reports them", may, state, here(), func(o client.Object) {
+		entry("a claim's conditions, with the annotation reported-by", may, state, here(), func(o client.Object) {
 			c := o.(*corev1.PersistentVolumeClaim)
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
 			annotate(v1alpha1.AnnotationReportedBy, "member-id")(o)
 		}),
-		entry("who reports a Pod's condition", may, state, podHere, annotate(v1alpha1.AnnotationReportedBy, "member-id")),
-		entry("a Pod's other annotations with it", mayNot, state, podHere, func(o client.Object) {
+		entry("a Pod's annotation reported-by", may, state, podHere, annotate(v1alpha1.AnnotationReportedBy, "member-id")),
+		entry("a Pod's annotation reported-by, with other annotations", mayNot, state, podHere, func(o client.Object) {
 			annotate(v1alpha1.AnnotationReportedBy, "member-id")(o)
 			annotate("example.com/a", "b")(o)
 		}),
 		entry("a Pod's status", may, state, podHere, func(o client.Object) { o.(*corev1.Pod).Status.Message = "a" }),
-		entry("a Pod's labels by its status", mayNot, state, podHere, label("app", "victim")),
-		entry("a Pod's annotations by its status", mayNot, state, podHere, annotate("example.com/a", "b")),
+		entry("a Pod's labels through its status", mayNot, state, podHere, label("app", "victim")),
+		entry("a Pod's annotations through its status", mayNot, state, podHere, annotate("example.com/a", "b")),
 		entry("a virtual node's Lease", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager", managed), heldIn("another")),
-		entry("the same, which has lost its label", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager"), managed),
+		entry("a virtual node's Lease that has lost its label", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager"), managed),
 		entry("a kubelet's Lease", mayNot, whole, held(corev1.NamespaceNodeLease, "plain", "plain"), func(o client.Object) {
 			managed(o)
 			heldIn("manager")(o)
 		}),
 		entry("the record of a fence", may, whole, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed), heldIn("another")),
-		entry("a foreign Lease of its own namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
+		entry("a foreign Lease in its own namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
 		entry("a foreign Lease in another namespace", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
 		entry("the kubeconfig in a Secret with Xylem's label", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
 		entry("another key of that Secret", mayNot, whole, of(registrationSecret), written("other")),
 		entry("its labels", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
-		entry("the kubeconfig in a Secret that does not ask", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
-		entry("the same in another namespace", mayNot, whole, func() client.Object {
+		entry("the kubeconfig in a Secret that does not request renewal", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
+		entry("the kubeconfig in a Secret in another namespace", mayNot, whole, func() client.Object {
 			return registrationSecret(func(o client.Object) { o.SetNamespace(namespace) })
 		}, written(v1alpha1.KubeconfigKey)),
 		entry("a capacity of another provisioner", mayNot, whole, of(capacityObject), managed),
@@ -300,7 +300,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		judge(changed(ctx, manager, true, cr, recorded("")), false)
 	}, SpecTimeout(settle))
 
-	DescribeTable("decides what the manager may delete", func(ctx SpecContext, allowed bool, object func() client.Object) {
+	DescribeTable("limits what the manager may delete", func(ctx SpecContext, allowed bool, object func() client.Object) {
 		judge(manager.Delete(ctx, made(ctx, object()), client.DryRunAll, client.GracePeriodSeconds(0)), allowed)
 	},
 		entry("a virtual node", may, of(virtualNode)),
@@ -314,7 +314,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("another CSIDriver", mayNot, func() client.Object { return driver(unique("driver")) }),
 	)
 
-	It("lets the manager finish a Pod that its owner has deleted, as its kubelet would", func(ctx SpecContext) {
+	It("lets the manager finish the deletion of a Pod that its owner has deleted, like its kubelet", func(ctx SpecContext) {
 		p := made(ctx, podHere())
 		Expect(admin.Delete(ctx, p)).To(Succeed())
 		Expect(manager.Delete(ctx, p, client.GracePeriodSeconds(0))).To(Succeed())
@@ -327,7 +327,7 @@ func ready(o client.Object) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 }
 
-// copying: the claim has a data source.
+// copying adds a data source to the claim.
 func copying(o client.Object) {
 	o.(*corev1.PersistentVolumeClaim).Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }

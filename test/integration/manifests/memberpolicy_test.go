@@ -92,7 +92,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		memberAdmin = inMember("")
-		// All permissions, so that only admission limits the accounts.
+		// The accounts have all permissions, so that only admission limits them.
 		account = inMember(memberAccount, "tenants")
 		ours, theirs = inMember(memberAccount+"-host-"+someHost, "tenants"), inMember(memberAccount+"-host-another", "tenants")
 		other = inMember("other", "tenants")
@@ -137,8 +137,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("let the account reach Pods only in namespaces of its host", func(ctx SpecContext) {
-		// There is no such Pod, so a request that passes admission gets NotFound.
+	It("allow streams to Pods only in namespaces of the account's host", func(ctx SpecContext) {
+		// The Pod does not exist, so a request that passes admission gets NotFound.
 		connect := func(user, namespace, subresource string) error {
 			GinkgoHelper()
 			config, err := fleet.Member("member").RESTConfig(controlplane.Direct)
@@ -170,7 +170,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
 
-	It("let the account debug only the Pods of its host, within baseline", func(ctx SpecContext) {
+	It("allow debug containers only in the Pods of the account's host, within baseline", func(ctx SpecContext) {
 		debug := func(by client.Client, pod *corev1.Pod, change ...func(*corev1.EphemeralContainer)) error {
 			c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: unique("debugger"), Image: "busybox:1"}}
 			for _, f := range change {
@@ -197,7 +197,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(debug(theirs, leaf)).To(MatchError(ContainSubstring("belongs to host another")))
 			Expect(debug(account, leaf, privileged)).To(MatchError(ContainSubstring("a container is privileged")))
 			Expect(debug(account, leaf, capable)).To(MatchError(ContainSubstring("capabilities.add")))
-			By("the member's admin may, and leaves are still admitted")
+			By("the member's admin may do so, and leaves are still admitted")
 			Expect(debug(memberAdmin, leaf, privileged)).To(Succeed())
 			Expect(debug(account, leaf)).To(Succeed())
 			foreigner := pod(namespace)
@@ -211,7 +211,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
 	}, SpecTimeout(settle))
 
-	It("let the account create stamped objects in its namespaces", func(ctx SpecContext) {
+	It("allow the account to create stamped objects in its namespaces", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(made), claim(handed), leafPod(made), leafPod(handed),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config.xylem-0123abcd"}},
@@ -227,7 +227,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("keep the account of one host off another host's objects", func(ctx SpecContext) {
+	It("reject writes of one host's account to another host's objects", func(ctx SpecContext) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: unique("secret")}}
 		stamped(secret)
 		Expect(memberAdmin.Create(ctx, secret)).To(Succeed())
@@ -302,7 +302,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	It("let the account loosen Pod Security only if the member's admin allows it", func(ctx SpecContext) {
+	It("allow the account to loosen Pod Security only if the member's admin allows it", func(ctx SpecContext) {
 		loose := newNamespaceOf("new", "privileged")
 		stamped(loose)
 		p := leafPod(handed, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
@@ -327,7 +327,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("let the account request only its own next token", func(ctx SpecContext) {
+	It("allow the account to request only its own next token", func(ctx SpecContext) {
 		other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		Expect(memberAdmin.Create(ctx, other)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, other)).To(Succeed()) }, NodeTimeout(settle))
@@ -346,14 +346,14 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(ask(self, day, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"})).To(denied)
 	}, SpecTimeout(settle))
 
-	DescribeTable("let the account create nothing else", func(ctx SpecContext, object func() client.Object, stamp func(client.Object)) {
+	DescribeTable("reject the creation of all other objects", func(ctx SpecContext, object func() client.Object, stamp func(client.Object)) {
 		o := object()
 		stamp(o)
 		Expect(account.Create(ctx, o, client.DryRunAll)).To(MatchError(And(
 			ContainSubstring("xylem-account"), ContainSubstring("denied request"))))
 	},
 		Entry("a claim without a stamp", SpecTimeout(settle), func() client.Object { return claim(made) }, unstamped),
-		Entry("a claim with half a stamp", SpecTimeout(settle), func() client.Object { return claim(made) }, label(v1alpha1.LabelHost, someHost)),
+		Entry("a claim with an incomplete stamp", SpecTimeout(settle), func() client.Object { return claim(made) }, label(v1alpha1.LabelHost, someHost)),
 		Entry("a claim whose stamp names another root", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
 			stamped(o)
 			annotate(v1alpha1.AnnotationRoot, "victim/claim")(o)
@@ -363,7 +363,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			label(v1alpha1.LabelHost, "another")(o)
 		}),
 		Entry("a claim in a foreign namespace", SpecTimeout(settle), func() client.Object { return claim(foreign) }, stamped),
-		Entry("a Pod in a stranger's namespace", SpecTimeout(settle), func() client.Object { return leafPod(foreign) }, stamped),
+		Entry("a Pod in a foreign namespace", SpecTimeout(settle), func() client.Object { return leafPod(foreign) }, stamped),
 		Entry("a Pod in kube-system", SpecTimeout(settle), func() client.Object { return leafPod("kube-system") }, stamped),
 		Entry("a Secret in kube-public", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "s"}}
@@ -380,37 +380,37 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				}}}}
 			})
 		}, stamped),
-		Entry("a Pod that the member's workloads make way for", SpecTimeout(settle), func() client.Object {
+		Entry("a Pod that preempts the member's workloads", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" })
 		}, stamped),
 		Entry("a claim with an owner", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
 			stamped(o)
 			o.SetOwnerReferences(nobody)
 		}),
-		Entry("a Pod on a node of its choice", SpecTimeout(settle), func() client.Object {
+		Entry("a Pod with a nodeName", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.NodeName = "control-plane" })
 		}, stamped),
-		Entry("a Secret that is a service account's token", SpecTimeout(settle), func() client.Object {
+		Entry("a Secret with a service account token", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "s.xylem-0123abcd", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
 				Type:       corev1.SecretTypeServiceAccountToken,
 			}
 		}, stamped),
-		Entry("a Secret of a name that others may use", SpecTimeout(settle), func() client.Object {
+		Entry("a Secret with a name that others may use", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret"}}
 		}, stamped),
 		Entry("a volume", SpecTimeout(settle), func() client.Object { return volume("new") }, stamped),
 		Entry("a namespace without a stamp", SpecTimeout(settle), func() client.Object {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, unstamped),
-		Entry("a namespace like the cluster's own", SpecTimeout(settle), func() client.Object { return newNamespaceOf("kube-new", "baseline") }, stamped),
-		Entry("a namespace of a mesh", SpecTimeout(settle), func() client.Object { return newNamespaceOf("istio-system", "baseline") }, stamped),
+		Entry("a namespace with the name of a system namespace", SpecTimeout(settle), func() client.Object { return newNamespaceOf("kube-new", "baseline") }, stamped),
+		Entry("a namespace of a service mesh", SpecTimeout(settle), func() client.Object { return newNamespaceOf("istio-system", "baseline") }, stamped),
 		Entry("a namespace of a component", SpecTimeout(settle), func() client.Object { return newNamespaceOf("cert-manager", "baseline") }, stamped),
 		Entry("a namespace without Pod Security", SpecTimeout(settle), func() client.Object {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, stamped),
-		Entry("a namespace whose Pods may do anything", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "privileged") }, stamped),
-		Entry("a namespace with Pod Security of long ago", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+		Entry("a privileged namespace", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "privileged") }, stamped),
+		Entry("a namespace with an old version of Pod Security", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
 			stamped(o)
 			label("pod-security.kubernetes.io/enforce-version", "v1.0")(o)
 		}),
@@ -418,7 +418,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			label("istio-injection", "enabled")(o)
 		}),
-		Entry("a Lease of another name", SpecTimeout(settle), func() client.Object {
+		Entry("a Lease with another name", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		}, stamped),
 		Entry("a Lease in another namespace", SpecTimeout(settle), func() client.Object {
@@ -432,7 +432,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, stamped),
 	)
 
-	It("let the account change and delete only objects with its stamp", func(ctx SpecContext) {
+	It("allow the account to change and delete only objects with its stamp", func(ctx SpecContext) {
 		for _, tc := range []struct {
 			object client.Object
 			stamp  func(client.Object)
@@ -458,7 +458,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				}
 			}
 		}
-		By("having the garbage collector delete what the account may not")
+		By("setting an owner, so that the garbage collector deletes an object")
 		fence := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: someHost}}
 		stamped(fence)
 		Expect(memberAdmin.Create(ctx, fence)).To(Succeed())
@@ -486,7 +486,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	DescribeTable("let the account stamp, retain and release volumes, and no more",
+	DescribeTable("allow the account only to stamp, retain and release volumes",
 		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
 			pv := volume(unique("pv"))
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -518,10 +518,10 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			}
 			Expect(err).To(MatchError(ContainSubstring("Xylem's account")))
 		},
-		Entry("stamp and hold", SpecTimeout(settle), corev1.VolumeBound, deleted, held("Delete"), true),
-		Entry("stamp what its provisioner retains", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Retain"), true),
+		Entry("stamp and set Retain", SpecTimeout(settle), corev1.VolumeBound, deleted, held("Delete"), true),
+		Entry("stamp a volume that its provisioner retains", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Retain"), true),
 		Entry("stamp an unused volume", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, held("Retain"), false),
-		Entry("note another policy than its own", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Delete"), false),
+		Entry("record a wrong policy", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Delete"), false),
 		Entry("stamp for another claim", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			held("Delete")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/another")(p)
@@ -530,27 +530,27 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			held("Retain")(p)
 			annotate(v1alpha1.AnnotationReclaimPolicy, "")(p)
 		}, false),
-		Entry("hold without a stamp", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
+		Entry("set Retain without a stamp", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}, false),
-		Entry("stamp another host's", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
+		Entry("stamp another host's volume", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)
 			label(v1alpha1.LabelHost, "yet-another")(p)
 		}, held("Retain"), false),
-		Entry("stamp again, for the next claim of that name", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated(v1alpha1.AnnotationRootUID, "newer"), true),
-		Entry("have destroyed what was to be", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), deleted, true),
-		Entry("have destroyed what was to be kept", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), deleted, false),
-		Entry("say that what was to be kept was not", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), annotated(v1alpha1.AnnotationReclaimPolicy, "Delete"), false),
-		Entry("have destroyed what is a stranger's", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+		Entry("stamp again, for the next claim with that name", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated(v1alpha1.AnnotationRootUID, "newer"), true),
+		Entry("set Delete on a volume with original policy Delete", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), deleted, true),
+		Entry("set Delete on a volume with original policy Retain", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), deleted, false),
+		Entry("change the recorded policy from Retain to Delete", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), annotated(v1alpha1.AnnotationReclaimPolicy, "Delete"), false),
+		Entry("set Delete on a foreign volume", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
 			held("Delete")(p)
 			deleted(p)
 		}, false),
-		Entry("point it at the next claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set claimRef to the next claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.ClaimRef.UID = "newer"
 			annotate(v1alpha1.AnnotationRootUID, "newer")(p)
 		}, true),
 		Entry("set claimRef to the claim that requests it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
-		Entry("point it at a claim that its stamp does not name", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set claimRef to a claim that is not in its stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
@@ -558,32 +558,32 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			pointed("some")(p)
 			p.Spec.ClaimRef.UID = ""
 		}, false),
-		Entry("point what is in use at a claim", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), pointed("some"), false),
-		Entry("point a stranger's at a claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, func(p *corev1.PersistentVolume) {
+		Entry("set the claimRef of a volume in use", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), pointed("some"), false),
+		Entry("set the claimRef of a foreign volume", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)
 			pointed("some")(p)
 		}, false),
-		Entry("let everybody have it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = nil }, false),
+		Entry("remove the claimRef", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = nil }, false),
 		Entry("grow it", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}, false),
-		Entry("mount it otherwise", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("change its mount options", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.MountOptions = []string{"suid"}
 		}, false),
 		Entry("give it another class", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.StorageClassName = "other"
 		}, false),
-		Entry("take the stamp off", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
+		Entry("remove the stamp", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
 		Entry("change others' labels", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
 		Entry("change others' annotations", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated("pv.kubernetes.io/provisioned-by", "other"), false),
-		Entry("have the garbage collector delete it", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set an owner", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.OwnerReferences = nobody
 		}, false),
-		Entry("stamp it and have the garbage collector delete it", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+		Entry("stamp it and set an owner", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)
 			p.OwnerReferences = nobody
 		}, false),
-		Entry("have its driver given a Secret", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("add a Secret reference for its driver", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Namespace: "kube-system", Name: "any"}
 		}, false),
 		Entry("change finalizers", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
@@ -591,7 +591,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	DescribeTable("let the account stamp an unclaimed volume only with the consent of the member's admin",
+	DescribeTable("allow the account to stamp an unclaimed volume only with the consent of the member's admin",
 		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
 			pv := volume(unique("pv"))
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -631,8 +631,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("without consent", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, taken("Retain"), false),
 		Entry("without consent, after its claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, taken("Retain"), false),
 		Entry("without consent, which the account sets itself", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
-		Entry("with consent to another host", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, "another")(p) }, taken("Retain"), false),
-		Entry("with consent, while a claim has it", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
+		Entry("with consent for another host", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, "another")(p) }, taken("Retain"), false),
+		Entry("with consent, while a claim uses it", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
 		Entry("with consent, but without policy Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, func(p *corev1.PersistentVolume) {
 			taken("Delete")(p)
 			deleted(p)
@@ -646,7 +646,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name, UID: "some-uid"}
 		}, true),
-		Entry("with consent, leaving it to any claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, leaving it available to any claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name}
 		}, false),
@@ -656,7 +656,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
-	It("let only users who may write stamps impersonate Xylem in the member", func(ctx SpecContext) {
+	It("allow only users who may write stamps to use Xylem's keys in the member", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(foreign), pod(foreign), volume("forged"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "forged"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "forged"}},
@@ -676,7 +676,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				Expect(memberAdmin.Create(ctx, forged, client.DryRunAll)).To(Succeed(), "%T", o)
 			}
 		}
-		By("taking the names of Xylem's copies where its leaves are")
+		By("using the names of Xylem's copies in namespaces with leaves")
 		for namespace, taken := range map[string]bool{made: true, handed: true, foreign: false} {
 			planted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secret.xylem-0123abcd"}}
 			err := other.Create(ctx, planted, client.DryRunAll)
@@ -701,7 +701,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 func plainVolume(*corev1.PersistentVolume) {}
 
-// deleted has the provisioner's policy Delete.
+// deleted sets the provisioner's policy Delete.
 func deleted(p *corev1.PersistentVolume) {
 	p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 }

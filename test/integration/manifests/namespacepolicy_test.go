@@ -69,7 +69,7 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Entry("by labels", SpecTimeout(settle), matchLabels, "requires the labels team=payments, tier=gold"),
 		Entry("by allowed names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"other", "*-pay*"}}, "excludes the name"),
 		Entry("by denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{"ns-s*"}}, "excludes the name"),
-		Entry("by labels, with no name denied", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{}, MatchLabels: matchLabels.MatchLabels}, "requires the labels team=payments, tier=gold"),
+		Entry("by labels, without denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{}, MatchLabels: matchLabels.MatchLabels}, "requires the labels team=payments, tier=gold"),
 	)
 
 	It("reads the node's name, and the current labels", func(ctx SpecContext) {
@@ -89,7 +89,7 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(Succeed())
 	}, SpecTimeout(settle))
 
-	It("lets Pods of the namespaces that are denied by default alone, since Xylem reports them", func(ctx SpecContext) {
+	It("ignores Pods of namespaces that are denied by default, because Xylem reports them", func(ctx SpecContext) {
 		admitting(ctx, matchLabels)
 		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).ShouldNot(Succeed())
 		Expect(bind(ctx, "kube-system", "kosmos-"+plain)).To(Succeed())
@@ -148,11 +148,11 @@ var _ = Describe("config/steering", Ordered, func() {
 		Entry("of a Pod with alternatives, and of a DaemonSet's", SpecTimeout(settle),
 			required(expressions(zone), corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{named}}),
 			[]corev1.NodeSelectorTerm{expressions(zone, exclusion), {MatchFields: []corev1.NodeSelectorRequirement{named}, MatchExpressions: []corev1.NodeSelectorRequirement{exclusion}}}),
-		Entry("of a Pod that has the exclusion", SpecTimeout(settle), required(expressions(zone, exclusion)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
+		Entry("of a Pod that already has the exclusion", SpecTimeout(settle), required(expressions(zone, exclusion)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
 		Entry("of a Pod with a term that selects nothing", SpecTimeout(settle), required(corev1.NodeSelectorTerm{}, expressions(zone)), []corev1.NodeSelectorTerm{{}, expressions(zone, exclusion)}),
 	)
 
-	DescribeTable("leaves other Pods alone", func(ctx SpecContext, change func(*corev1.Pod)) {
+	DescribeTable("ignores other Pods", func(ctx SpecContext, change func(*corev1.Pod)) {
 		admitting(ctx, v1alpha1.NamespacesSpec{Allow: []string{"ns-pay*"}})
 		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
 		Expect(created(ctx, search, change)).To(BeNil())

@@ -147,7 +147,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 
 	kinds := []string{"claim", "volume", "pod", "node"}
 
-	It("rejects new objects with such keys, and reports which", func(ctx SpecContext) {
+	It("rejects new objects with such keys, and names the keys", func(ctx SpecContext) {
 		for _, o := range []client.Object{claim(namespace), volume("new"), pod(namespace), node("new")} {
 			for _, stamp := range []func(client.Object){
 				annotate(v1alpha1.AnnotationRootUID, "x"), label(v1alpha1.LabelHost, "x"),
@@ -173,7 +173,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			c := claim(namespace)
 			reported(c)
 			return c
-		}(), client.DryRunAll)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)), "a claim has other keys as well")
+		}(), client.DryRunAll)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)), "a claim also has other keys")
 		for _, status := range []bool{false, true} {
 			Expect(changed(ctx, tenant, status, fresh(ctx, "pod"), reported)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
 		}
@@ -204,7 +204,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("allows every user all other changes of the same objects", func(ctx SpecContext) {
+	It("allows all users all other changes of the same objects", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for _, change := range []func(client.Object){
 				annotate("example.com/note", "a"), label("example.com/note", "a"),
@@ -266,7 +266,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		Expect(changed(ctx, manager, true, fresh(ctx, "claim"), placed)).To(Succeed())
 	}, SpecTimeout(settle))
 
-	It("is not in the way of Kubernetes' own controllers", func(ctx SpecContext) {
+	It("does not block Kubernetes' own controllers", func(ctx SpecContext) {
 		By("binding a stamped claim to a stamped volume")
 		pv := fresh(ctx, "volume").(*corev1.PersistentVolume)
 		pv.Spec.ClaimRef = &corev1.ObjectReference{
@@ -303,7 +303,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 })
 
 var _ = Describe("The policy on PersistentVolumes that admins create", func() {
-	DescribeTable("requires their member in handle and nodeAffinity",
+	DescribeTable("requires the member in their handle and nodeAffinity",
 		func(ctx SpecContext, change func(*corev1.PersistentVolume), complaint string) {
 			pv := volume(unique("static"))
 			change(pv)
@@ -321,11 +321,11 @@ var _ = Describe("The policy on PersistentVolumes that admins create", func() {
 		Entry("a nodeAffinity on another label", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
 			p.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "kubernetes.io/hostname"
 		}, "key xylem.io/cluster-id"),
-		Entry("two terms, which any node of one may meet", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
+		Entry("two alternative terms", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
 			terms := &p.Spec.NodeAffinity.Required.NodeSelectorTerms
 			*terms = append(*terms, inCluster("another").Required.NodeSelectorTerms...)
 		}, "one term with one expression"),
 		Entry("a handle without a member", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeHandle = "disk" }, "the handle of a volume of csi.xylem.io"),
-		Entry("a handle of three parts", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeHandle = "member/a/b" }, "the handle of a volume of csi.xylem.io"),
+		Entry("a handle with three parts", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeHandle = "member/a/b" }, "the handle of a volume of csi.xylem.io"),
 	)
 })

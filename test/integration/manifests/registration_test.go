@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// registration returns one as a user would write it, with additional YAML in the spec.
+// registration returns a registration as a user would write it, with additional YAML in the spec.
 func registration(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := map[string]any{}
@@ -57,17 +57,17 @@ storage:
   reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
 deregistration: Drain`),
 		Entry("with an exact rule for a name with the prefix", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
-		Entry("with a rule that agrees with the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
+		Entry("with a rule that has the same result as the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
 		Entry("with several host classes for one of the member", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
-		Entry("with a rule against the name's own class", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
+		Entry("with rules that swap two classes", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
 		Entry("without a prefix", "a", `{storage: {prefix: ""}}`),
 		Entry("with a prefix that ends with a dot", "a", `{storage: {prefix: disks.example.}}`),
 		Entry("with a prefix of 252 characters", "a", `{storage: {prefix: `+strings.Repeat("a", 252)+`}}`),
-		Entry("with reflection of a class or two", "a", `{storage: {reflect: {enabled: true, max: 1, selector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: c, operator: DoesNotExist}]}}}}`),
+		Entry("with reflection of selected classes", "a", `{storage: {reflect: {enabled: true, max: 1, selector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: c, operator: DoesNotExist}]}}}}`),
 		Entry("with reflection of 256 classes", "a", `{storage: {reflect: {enabled: true, max: 256}}}`),
 		Entry("without any taint", "a", `{node: {taints: []}}`),
 		Entry("with taints of null, which means the default", "a", `{node: {taints: null}}`),
-		Entry("with a label that only looks like one of Kubernetes'", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
+		Entry("with a label that only resembles one of Kubernetes", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
 		Entry("with 64 labels", "a", labels(64)),
 		Entry("with rules for namespaces", "a", `{namespaces: {allow: ["team-*"], deny: [], matchLabels: {team: payments, "example.com/tier": "", a: b_c.D-1}}}`),
 		Entry("with rules for namespaces of null, which means the default", "a", `{namespaces: {deny: null}}`),
@@ -123,7 +123,7 @@ deregistration: Drain`),
 		Entry("with an unknown deregistration", "a", `{deregistration: Destroy}`, "Unsupported value"),
 	)
 
-	It("is given defaults", func(ctx SpecContext) {
+	It("gets defaults", func(ctx SpecContext) {
 		object := registration("defaults", `{}`)
 		Expect(admin.Create(ctx, object, client.DryRunAll)).To(Succeed())
 		Expect(object.Object["spec"]).To(Equal(map[string]any{
@@ -135,7 +135,7 @@ deregistration: Drain`),
 		}))
 	})
 
-	It("distinguishes no taints from the default ones", func(ctx SpecContext) {
+	It("distinguishes an empty list of taints from the default", func(ctx SpecContext) {
 		for spec, want := range map[string]*[]v1alpha1.NodeTaint{
 			`{}`:                     nil,
 			`{node: {taints: null}}`: nil,
@@ -151,7 +151,7 @@ deregistration: Drain`),
 		}
 	}, SpecTimeout(settle))
 
-	DescribeTable("keeps the name of its node", func(ctx SpecContext, before, after string, allowed bool) {
+	DescribeTable("cannot change the name of its node", func(ctx SpecContext, before, after string, allowed bool) {
 		name := unique("renamed")
 		Expect(admin.Create(ctx, registration(name, before))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -167,8 +167,8 @@ deregistration: Drain`),
 		Entry("changed", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: two}}`, false),
 		Entry("added", SpecTimeout(settle), `{}`, `{node: {name: two}}`, false),
 		Entry("taken away", SpecTimeout(settle), `{node: {name: one}}`, `{}`, false),
-		Entry("kept, with something else changed", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: one, labels: {a: b}}, deregistration: Drain}`, true),
-		Entry("default as before", SpecTimeout(settle), `{}`, `{deregistration: Drain}`, true),
+		Entry("unchanged, with other changes", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: one, labels: {a: b}}, deregistration: Drain}`, true),
+		Entry("still the default", SpecTimeout(settle), `{}`, `{deregistration: Drain}`, true),
 	)
 
 	It("has a status subresource, and columns that show its state", func(ctx SpecContext) {

@@ -109,7 +109,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 			Expect(memberAdmin.Create(ctx, ns)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))
 		}
-		By("waiting until the policies know the kinds, and are in force")
+		By("waiting until the policies cover the kinds and are in force")
 		probe := volumeSnapshot("default")
 		Eventually(ctx, func(ctx context.Context) error {
 			return manager.Create(ctx, probe.DeepCopyObject().(client.Object), client.DryRunAll)
@@ -119,7 +119,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}).Should(MatchError(ContainSubstring("Xylem's account")))
 	}, NodeTimeout(2*settle))
 
-	DescribeTable("decide what the manager may change of the host's contents", func(ctx SpecContext, allowed, status bool, object func(...func(client.Object)) client.Object, change func(client.Object)) {
+	DescribeTable("limit what the manager may change in the host's contents", func(ctx SpecContext, allowed, status bool, object func(...func(client.Object)) client.Object, change func(client.Object)) {
 		judge(changed(ctx, manager, status, made(ctx, admin, object()), change), allowed, "Xylem's account may")
 	},
 		entry("the annotations of a csi-snapshotter", may, whole, hostContent, all(annotate(v1alpha1.AnnotationPlacedIn, "member"), annotate(beingCreated, "yes"))),
@@ -139,7 +139,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}),
 	)
 
-	It("let the manager create and delete no snapshot of the host", func(ctx SpecContext) {
+	It("do not allow the manager to create or delete snapshots of the host", func(ctx SpecContext) {
 		vs := made(ctx, admin, volumeSnapshot("default"))
 		for _, err := range []error{
 			manager.Create(ctx, volumeSnapshot("default"), client.DryRunAll), manager.Create(ctx, hostContent(), client.DryRunAll),
@@ -150,14 +150,14 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("let only Xylem record where a snapshot is, and an admin abandon one", func(ctx SpecContext) {
+	It("allow only Xylem to record the location of a snapshot, and an admin to abandon one", func(ctx SpecContext) {
 		content := made(ctx, admin, hostContent())
 		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationPlacedIn, "member")), mayNot, "only Xylem may write")
 		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AttributeHandle, "stolen")), mayNot, "only Xylem may write")
 		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationAbandon, "true")), may, "")
 	}, SpecTimeout(settle))
 
-	DescribeTable("decide which VolumeSnapshots the account of a member creates", func(ctx SpecContext, allowed bool, change func(client.Object), in *string) {
+	DescribeTable("limit which VolumeSnapshots the account of a member may create", func(ctx SpecContext, allowed bool, change func(client.Object), in *string) {
 		judge(account.Create(ctx, volumeSnapshot(*in, change), client.DryRunAll), allowed, "Xylem's account")
 	},
 		entry("a stamped snapshot of a claim", may, stamped, &handed),
@@ -168,7 +168,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}), &handed),
 	)
 
-	DescribeTable("decide what the account of a member changes of contents", func(ctx SpecContext, allowed bool, before, change func(client.Object)) {
+	DescribeTable("limit what the account of a member may change in contents", func(ctx SpecContext, allowed bool, before, change func(client.Object)) {
 		judge(changed(ctx, account, false, made(ctx, memberAdmin, leafContent(before)), change), allowed, "Xylem's account")
 	},
 		entry("the stamp, and policy Retain", may, unstamped, all(snapshotStamped(destroy), keptBy(keep))),
@@ -179,20 +179,20 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("the stamp on an imported content", mayNot, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.Source = snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: ptr.To("theirs")}
 		}, snapshotStamped(destroy)),
-		entry("the stamp, onto that of another host", mayNot, all(snapshotStamped(destroy), label(v1alpha1.LabelHost, "another")), label(v1alpha1.LabelHost, someHost)),
+		entry("the stamp, replacing that of another host", mayNot, all(snapshotStamped(destroy), label(v1alpha1.LabelHost, "another")), label(v1alpha1.LabelHost, someHost)),
 		entry("the recorded policy", mayNot, all(snapshotStamped(keep), keptBy(keep)), annotate(v1alpha1.AnnotationDeletionPolicy, string(destroy))),
-		entry("policy Delete where the member had that", may, all(snapshotStamped(destroy), keptBy(keep)), keptBy(destroy)),
-		entry("policy Delete where the member had Retain", mayNot, all(snapshotStamped(keep), keptBy(keep)), keptBy(destroy)),
+		entry("policy Delete, if the member had Delete", may, all(snapshotStamped(destroy), keptBy(keep)), keptBy(destroy)),
+		entry("policy Delete, if the member had Retain", mayNot, all(snapshotStamped(keep), keptBy(keep)), keptBy(destroy)),
 		entry("policy Delete of one without a stamp", mayNot, keptBy(keep), keptBy(destroy)),
 		entry("its finalizers", mayNot, all(snapshotStamped(destroy), keptBy(keep), func(o client.Object) { o.SetFinalizers([]string{contentBound}) }),
 			func(o client.Object) { o.SetFinalizers(nil) }),
 		entry("the annotation for deletion", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
-		entry("which snapshot it is", mayNot, snapshotStamped(destroy), func(o client.Object) {
+		entry("the snapshot to which it refers", mayNot, snapshotStamped(destroy), func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.VolumeSnapshotRef.Namespace = "another"
 		}),
 	)
 
-	DescribeTable("decide what the account of a member deletes", func(ctx SpecContext, allowed bool, before func(client.Object)) {
+	DescribeTable("limit what the account of a member may delete", func(ctx SpecContext, allowed bool, before func(client.Object)) {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, leafContent(before)), client.DryRunAll), allowed, "Xylem's account")
 	},
 		entry("a content that may be destroyed", may, snapshotStamped(destroy)),
@@ -202,7 +202,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("one without a stamp", mayNot, unstamped),
 	)
 
-	It("let the account of a member delete only the host's VolumeSnapshots", func(ctx SpecContext) {
+	It("allow the account of a member to delete only the host's VolumeSnapshots", func(ctx SpecContext) {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(foreign)), client.DryRunAll), mayNot, "Xylem's account")
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(handed, stamped)), client.DryRunAll), may, "")
 	}, SpecTimeout(settle))

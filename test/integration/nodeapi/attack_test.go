@@ -111,7 +111,7 @@ var _ = Describe("the endpoint", func() {
 		return func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user, groups...) }
 	}
 
-	It("serves only the clients that a kubelet would serve", func(ctx SpecContext) {
+	It("serves only clients that a kubelet would serve", func(ctx SpecContext) {
 		By("no certificate and no token")
 		code, _ := ask(ctx, caller(nil), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
@@ -120,11 +120,11 @@ var _ = Describe("the endpoint", func() {
 			return x.Fleet.Member(one).UserKubeconfig(controlplane.Direct, "admin", "system:masters")
 		}), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user without the right")
+		By("a user without permission")
 		nobody := caller(host("nobody"))
 		code, content := ask(ctx, nobody, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("the same for a missing Pod")
+		By("a user without permission, for a missing Pod")
 		code, none := ask(ctx, nobody, "/containerLogs/shop/none/app")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(none).To(Equal(content))
@@ -133,7 +133,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(err).NotTo(HaveOccurred())
 		code, _ = ask(ctx, caller(func() ([]byte, error) { return kubeconfig, nil }), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user with the right on only the other node")
+		By("a user with permission for only the other node")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-node"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{nodeTwo}, Verbs: []string{"get"}},
 		}}
@@ -154,7 +154,7 @@ var _ = Describe("the endpoint", func() {
 		}).WithContext(ctx).Should(Equal(http.StatusOK))
 		code, _ = ask(ctx, operator, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("the same user, who may not exec")
+		By("a user without permission to exec")
 		conn, reader := open(ctx, host("operator"), "POST", "/exec/shop/other/app?command=true&output=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n")
 		defer func() { _ = conn.Close() }()
 		response, err := http.ReadResponse(reader, nil)
@@ -180,7 +180,7 @@ var _ = Describe("the endpoint", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("stays healthy, as do other members, while peers hold half-open connections", func(ctx SpecContext) {
+	It("stays healthy, like other members, while peers keep half-open connections", func(ctx SpecContext) {
 		before := latency(ctx)
 		var held []net.Conn
 		DeferCleanup(func() {

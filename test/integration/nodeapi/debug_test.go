@@ -50,7 +50,7 @@ var _ = Describe("kubectl debug", func() {
 		return func() []string { return debuggers(leaf(ctx, member, name)) }
 	}
 
-	It("adds the container in the member, and shows how it is", func(ctx SpecContext) {
+	It("adds the container in the member, and shows its status", func(ctx SpecContext) {
 		run(ctx, "debugged", nodeOne)
 		before := leaf(ctx, one, "debugged")
 		debug(ctx, "debugged", "first", "--target=app", "--env=A=b")
@@ -61,7 +61,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(is.Spec.EphemeralContainers[0].TargetContainerName).To(Equal("app"))
 		Expect(is.Spec.EphemeralContainers[0].Env).To(Equal([]corev1.EnvVar{{Name: "A", Value: "b"}}))
 
-		By("a container of the member remains, and is not shown")
+		By("a container of the member's own remains, and is not shown")
 		own := is.DeepCopy()
 		own.Spec.EphemeralContainers = append(own.Spec.EphemeralContainers, corev1.EphemeralContainer{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "own", Image: "busybox:1"},
@@ -70,7 +70,7 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "debugged", "second")
 		Eventually(ctx, leafDebuggers(ctx, one, "debugged")).WithContext(ctx).Should(Equal([]string{"first", "own", "second"}))
 
-		By("the test reports their state instead of the member's kubelet") // KWOK runs no ephemeral containers
+		By("the test reports its state instead of the member's kubelet") // KWOK runs no ephemeral containers
 		Eventually(ctx, func() error {
 			pod := leaf(ctx, one, "debugged")
 			was := pod.DeepCopy()
@@ -121,7 +121,7 @@ var _ = Describe("kubectl debug", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(2*settle))
 
-	It("reports once what the member's admin has not granted, and adds the container when they do", func(ctx SpecContext) {
+	It("reports once what the member's admin has not granted, and adds the container after it is granted", func(ctx SpecContext) {
 		run(ctx, "ungranted", nodeTwo)
 		debug(ctx, "ungranted", "first")
 		Eventually(ctx, func() []string { return notRun(ctx, "ungranted") }).WithContext(ctx).Should(HaveLen(1))
@@ -138,11 +138,11 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "privileged", "root", "--profile=sysadmin")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(HaveExactElements(
 			And(ContainSubstring(`"root"`), ContainSubstring("privileged"), ContainSubstring("--profile=baseline"))))
-		By("kubectl's default profile, which baseline refuses as well")
+		By("kubectl's default profile, which baseline also rejects")
 		debug(ctx, "privileged", "default", "--profile=general")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(ConsistOf(
 			ContainSubstring(`"root"`), And(ContainSubstring(`"default"`), ContainSubstring("SYS_PTRACE"))))
-		By("an allowed container, which the refused ones do not block")
+		By("an allowed container, which the rejected ones do not block")
 		debug(ctx, "privileged", "allowed")
 		Eventually(ctx, leafDebuggers(ctx, one, "privileged")).WithContext(ctx).Should(Equal([]string{"allowed"}))
 	}, SpecTimeout(2*settle))
@@ -158,7 +158,7 @@ var _ = Describe("kubectl debug", func() {
 		Eventually(ctx, leafDebuggers(ctx, two, "away")).WithContext(ctx).Should(Equal([]string{"first"}))
 	}, SpecTimeout(3*settle))
 
-	It("waits for a Pod that is not pushed, and adds the container then", func(ctx SpecContext) {
+	It("waits until the Pod is pushed, and then adds the container", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: nodeOne}
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

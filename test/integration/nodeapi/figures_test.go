@@ -20,7 +20,7 @@ import (
 const megabytes = 64
 
 var _ = Describe("the path through the host", func() {
-	It("is measured against the member alone", func(ctx SpecContext) {
+	It("is compared with a direct connection to the member", func(ctx SpecContext) {
 		file := x.Fleet.Member(one).KubeletLogFile()
 		writeLog(file, megabytes<<20)
 		DeferCleanup(func() { Expect(os.WriteFile(file, []byte(controlplane.KubeletLog), 0o600)).To(Succeed()) })
@@ -32,7 +32,7 @@ var _ = Describe("the path through the host", func() {
 			direct, bytes := rate(ctx, member, args)
 			through, same := rate(ctx, host, args)
 			Expect(same).To(Equal(bytes), what)
-			AddReportEntry(what, fmt.Sprintf("%d bytes: %.1f MB/s in the member alone, %.1f MB/s through the host", bytes, direct, through))
+			AddReportEntry(what, fmt.Sprintf("%d bytes: %.1f MB/s directly in the member, %.1f MB/s through the host", bytes, direct, through))
 		}
 	}, SpecTimeout(4*settle))
 })

@@ -83,7 +83,7 @@ var _ = Describe("kubectl", func() {
 		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("fourth line")))
 		cancel()
 		_ = command.Wait() // it was ended
-		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client ended, but its session did not")
+		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client has ended, but its session has not")
 	}, SpecTimeout(settle))
 
 	for name, way := range map[string][]string{"WebSocket": webSocket, "SPDY": spdy} {
@@ -146,7 +146,7 @@ var _ = Describe("kubectl", func() {
 		})
 	}
 
-	It("leaves nothing behind", func(ctx SpecContext) {
+	It("leaves no sessions behind", func(ctx SpecContext) {
 		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero())
 	}, SpecTimeout(settle))
 })

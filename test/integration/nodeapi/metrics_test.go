@@ -114,7 +114,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		Expect(content).To(ContainSubstring(metricsPathKey))
 	}, SpecTimeout(settle))
 
-	It("are shown only to the clients to which a kubelet would show them", func(ctx SpecContext) {
+	It("are served only to clients to which a kubelet would serve them", func(ctx SpecContext) {
 		host := func(user string) *http.Client {
 			return caller(func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user) })
 		}
@@ -125,7 +125,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		code, none := ask(ctx, host("nobody"), "/metrics/resource/none")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(none).To(Equal(content))
-		By("the right that metrics-server has")
+		By("the permission of metrics-server")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}},
 		}}

@@ -23,7 +23,7 @@ var _ = Describe("sessions", func() {
 		return x.Fleet.Host.UserKubeconfig(controlplane.Direct, "admin", "system:masters")
 	}
 
-	It("leave nothing behind, after a thousand", func(ctx SpecContext) {
+	It("leave nothing behind after a thousand of them", func(ctx SpecContext) {
 		const rounds, beside = 25, 20 // of two sessions each: logs and exec
 		client := caller(admin)
 		config, _ := credentials(admin)
@@ -80,7 +80,7 @@ var _ = Describe("sessions", func() {
 		AddReportEntry(fmt.Sprintf("before and after %d sessions", 2*rounds*beside), fmt.Sprintf("goroutines %v, %v; resident MiB %d, %d", before, settled(), memory, resident()))
 	}, SpecTimeout(4*settle))
 
-	It("end within 30 s where a member hangs, and others' go on", func(ctx SpecContext) {
+	It("end within 30 s if a member hangs, while those of others continue", func(ctx SpecContext) {
 		following, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r, err := http.NewRequestWithContext(following, http.MethodGet, "https://"+address+"/containerLogs/shop/other/app?follow=true", nil)
@@ -117,7 +117,7 @@ var _ = Describe("sessions", func() {
 		_ = err // the result does not matter
 	}, SpecTimeout(2*settle))
 
-	It("have the address of the replica with the links, even when it changes", Serial, func(ctx SpecContext) {
+	It("have the address of the replica with the links, even after it changes", Serial, func(ctx SpecContext) {
 		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.Manager.Stop()).To(Succeed())
@@ -144,7 +144,7 @@ var _ = Describe("sessions", func() {
 			response, err := client.Do(r)
 			g.Expect(err).NotTo(HaveOccurred())
 			defer func() { _ = response.Body.Close() }()
-			g.Expect(response).To(And(HaveHTTPStatus(http.StatusServiceUnavailable), HaveHTTPBody(ContainSubstring("the leading replica has it"))))
+			g.Expect(response).To(And(HaveHTTPStatus(http.StatusServiceUnavailable), HaveHTTPBody(ContainSubstring("the leading replica serves it"))))
 		}).WithContext(ctx).Should(Succeed())
 		Expect(first.Stop()).To(Succeed())
 		at(ctx, "127.0.0.3")

@@ -103,7 +103,7 @@ func run(ctx context.Context, name, node string) *corev1.Pod {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	pod.Namespace = ns.Name
 	Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
-	Eventually(ctx, func() error { // the default service account is created with the namespace
+	Eventually(ctx, func() error { // the default service account is created after the namespace
 		return x.Host.API.Create(ctx, pod)
 	}).WithContext(ctx).Should(Succeed())
 	Eventually(ctx, func(g Gomega) {

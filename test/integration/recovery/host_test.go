@@ -43,7 +43,7 @@ func hostWalks() {
 		}
 		s.goesOn(ctx, nodeTwo)
 
-		By("no data being destroyed before the confirmation, not even of claims that are deleted now")
+		By("checking that no data is destroyed before the confirmation, not even of claims that are deleted now")
 		s.remove(ctx, "old")
 		s.goesOn(ctx, nodeOne)
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
@@ -79,7 +79,7 @@ func hostWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
 	}, SpecTimeout(storyTime))
 
-	It("restores the host from before a claim was placed, while its member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
+	It("restores the host to a state before a claim was placed, while its member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		claim := s.claim(ctx, "data", "")
 		s.claim(ctx, "free", "")
@@ -91,7 +91,7 @@ func hostWalks() {
 		volume := s.bound(ctx, "data").Spec.VolumeName
 		age()
 
-		By("restoring the host while the member that has the disk does not answer")
+		By("restoring the host while the member that has the disk does not respond")
 		Expect(x.Manager.Stop()).To(Succeed())
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("UID", claim.UID),
@@ -102,7 +102,7 @@ func hostWalks() {
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		registration(ctx, two, connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
 
-		By("running Pods of it, and of a claim that was placed nowhere, in the other member")
+		By("running Pods of this claim, and of a claim that was never placed, in the other member")
 		unasked := HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1alpha1.ClaimPlaced),
 			HaveField("Reason", v1alpha1.ReasonPlacementUnconfirmed), HaveField("Message", ContainSubstring(one)))))
 		for _, name := range []string{"data", "free"} {
@@ -114,14 +114,14 @@ func hostWalks() {
 			Expect(book(two).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(BeZero())
 		}
 
-		By("the member coming back: one claim is placed, and the other waits for its disk")
+		By("reconnecting the member: one claim is placed, and the other waits for its disk")
 		Expect(api.Thaw()).To(Succeed())
 		s.running(ctx, "free")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", v1alpha1.ReasonPlacementUnconfirmed),
 			HaveField("Message", ContainSubstring(v1alpha1.AnnotationConfirmRestore))))))
 
-		By("confirming: the claim has the disk of then")
+		By("confirming: the claim has its earlier disk")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
@@ -137,7 +137,7 @@ func hostWalks() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("restores the host under a running manager, which ends itself (I2)", func(ctx SpecContext) {
+	It("restores the host while a manager runs, which exits (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -154,11 +154,11 @@ func hostWalks() {
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, nodeOne)
-		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which nobody destroys")
+		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which is not destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
-	It("restores the host under a running manager within an epoch, and a claim deleted since keeps its disk (I2)", func(ctx SpecContext) {
+	It("restores the host while a manager runs, within an epoch, and a claim that was deleted since keeps its disk (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		earlier := ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "")
 		Expect(x.Manager.Stop()).To(Succeed())
@@ -183,12 +183,12 @@ func hostWalks() {
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
-		By("deleting a claim before anything was reported")
+		By("deleting a claim before the restore is reported")
 		s.remove(ctx, "old")
 		Eventually(ctx, manager.Done()).Should(BeClosed(), "it detected the restore before its next probe")
 		Expect(s.disks(one, "old")).To(HaveLen(1))
 
-		By("the next manager knowing as well")
+		By("checking that the next manager also reports it")
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		for _, member := range []string{one, two} {
 			registration(ctx, member, connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored, v1alpha1.AnnotationConfirmRestore))
@@ -199,11 +199,11 @@ func hostWalks() {
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("confirming: what was deleted is due now")
+		By("confirming: the deletion is now completed")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
-		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which nobody destroys")
+		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which is not destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
 	}, SpecTimeout(2*storyTime))
 
@@ -219,7 +219,7 @@ func hostWalks() {
 		DeferCleanup(second.Kill)
 		Expect(second.Start(ctx)).To(Succeed())
 
-		By("1. reading on the clone's registrations that there are two")
+		By("1. reading in the clone's registrations that two hosts exist")
 		for _, member := range []string{one, two} {
 			registrationIn(ctx, clone, member, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
 		}
@@ -233,7 +233,7 @@ func hostWalks() {
 		s.running(ctx, "data")
 		Expect(lease(ctx, one).Spec.HolderIdentity).To(Equal(holder))
 
-		By("2. stopping the clone's manager: the original has not noticed")
+		By("2. stopping the clone's manager: the original was not affected")
 		Expect(second.Stop()).To(Succeed())
 		for _, member := range []string{one, two} {
 			well(ctx, member)

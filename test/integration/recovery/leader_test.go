@@ -12,7 +12,7 @@ import (
 )
 
 func leaderWalks() {
-	It("has a leader that was frozen beyond its lease, which writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
+	It("has a leader that was frozen beyond its lease, and writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Manager.Stop()).To(Succeed())
 		managers := map[string]*harness.Manager{}
@@ -30,7 +30,7 @@ func leaderWalks() {
 			well(ctx, one)
 			well(ctx, two)
 		}, NodeTimeout(settle))
-		// The holder of the lease led first; the other one takes over.
+		// The holder of the lease leads first, and then the other manager takes over.
 		s.use(ctx, "before", nodeOne)
 		old, next := managers["a"], managers["b"]
 		fence := *lease(ctx, one).Spec.HolderIdentity
@@ -39,7 +39,7 @@ func leaderWalks() {
 		s.goesOn(ctx, nodeOne)
 		s.goesOn(ctx, nodeTwo)
 
-		By("the old leader resuming while the new one is frozen: all writes are now from the old leader")
+		By("resuming the old leader while the new one is frozen: all writes now come from the old leader")
 		Expect(next.Signal(syscall.SIGSTOP)).To(Succeed())
 		marks := map[string]controlplane.Mark{}
 		for _, c := range x.Clusters() {

@@ -19,7 +19,7 @@ import (
 )
 
 func memberWalks() {
-	It("restores a member from a backup that is older than some of its volumes, and in which a Pod runs that has ended since (I2, I6, I7)", func(ctx SpecContext) {
+	It("restores a member from a backup that is older than some of its volumes, and in which a Pod runs that has since ended (I2, I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "old", nodeOne)
 		s.use(ctx, "job", nodeOne, never)
@@ -36,7 +36,7 @@ func memberWalks() {
 		By("1. restoring it; the manager may run")
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 
-		By("2. reading what is reported")
+		By("2. reading the reports")
 		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
 		told(ctx, "ClusterRegistration", one, v1alpha1.ReasonMemberRestored)
 		s.goesOn(ctx, nodeTwo)
@@ -49,7 +49,7 @@ func memberWalks() {
 		s.goesOn(ctx, nodeOne)
 		runs(ctx)
 
-		By("3. rescuing the disk, which still exists: by its handle, as a volume of the member's own")
+		By("3. rescuing the disk, which still exists, by its handle, as the member's own volume")
 		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		s.rescue(ctx, x.Member(one), driver, handle)
@@ -65,7 +65,7 @@ func memberWalks() {
 		runs(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("restores a member from before Xylem stamped its volumes, and destroys none that the host kept, or gave up (I2)", func(ctx SpecContext) {
+	It("restores a member to a state before Xylem stamped its volumes, and destroys none that the host retained or abandoned (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -128,7 +128,7 @@ func memberWalks() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, unbound)
 		held()
 
-		By("letting the member bind it: all is kept")
+		By("letting the member bind it: all volumes are kept")
 		release(ctx, s)
 		for name, volume := range volumes {
 			until[corev1.PersistentVolume](ctx, s, member, volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
@@ -144,7 +144,7 @@ func memberWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
-	It("abandons a member that is lost for good (I2, I7)", func(ctx SpecContext) {
+	It("abandons a member that is lost permanently (I2, I7)", func(ctx SpecContext) {
 		const lost, node = "cluster40", "kosmos-cluster40"
 		s := begin(ctx)
 		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: lost})
@@ -154,7 +154,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		volumes := map[string]string{"kept": s.use(ctx, "kept", node), "abandoned": s.use(ctx, "abandoned", node)}
 
-		By("the member disappearing")
+		By("removing the member")
 		Expect(x.RemoveMember(ctx, lost)).To(Succeed())
 		registration(ctx, lost, connected(metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 		s.goesOn(ctx, nodeOne)
@@ -176,7 +176,7 @@ func memberWalks() {
 			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonMemberUnreachable),
 			HaveField("Message", ContainSubstring(v1alpha1.AnnotationForceDeregister))))))
 
-		By("3. and forcing it")
+		By("3. forcing the deregistration")
 		annotate(ctx, cr, v1alpha1.AnnotationForceDeregister, "true")
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, lost)
 		gone[corev1.Node](ctx, s, x.Host, node)
@@ -196,7 +196,7 @@ func memberWalks() {
 		Expect(book(lost).Count(ledger.DeleteVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("finds another cluster at a member's address, and registers that one again (I2, I4)", func(ctx SpecContext) {
+	It("finds another cluster at a member's address, and registers that cluster (I2, I4)", func(ctx SpecContext) {
 		const wiped, node = "cluster41", "kosmos-cluster41"
 		s := begin(ctx)
 		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: wiped})
@@ -222,7 +222,7 @@ func memberWalks() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("DeletionTimestamp", BeNil())))
 		s.bound(ctx, "data")
 
-		By("2. letting go of the old one, 3. registering the new one")
+		By("2. abandoning the old cluster, 3. registering the new one")
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: wiped}}
 		annotate(ctx, cr, v1alpha1.AnnotationForceDeregister, "true")
 		Expect(x.Deregister(ctx, wiped)).To(Succeed())
@@ -231,13 +231,13 @@ func memberWalks() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, wiped)))
 		Expect(s.disks(wiped, "data")).To(HaveLen(1))
 
-		By("leaving it again")
+		By("deregistering it")
 		s.remove(ctx, "anew")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "anew")
 		Expect(x.Deregister(ctx, wiped)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("revokes a member's credentials and gives new ones, and its Pods run on (I5, I7)", func(ctx SpecContext) {
+	It("revokes a member's credentials and creates new ones, while its Pods continue (I5, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "data", nodeOne)
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), "data", phase(corev1.PodRunning))
@@ -294,7 +294,7 @@ func memberWalks() {
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 		Expect(x.Register(ctx, one, one)).To(Succeed())
 
-		By("mending the older one, which is refused, also while the younger is away")
+		By("repairing the older one, which is rejected, even while the younger one is away")
 		Expect(x.SetKubeconfig(ctx, early, kubeconfig)).To(Succeed())
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 		Expect(x.SetKubeconfig(ctx, one, []byte("none"))).To(Succeed())
@@ -307,7 +307,7 @@ func memberWalks() {
 		well(ctx, one)
 		s.goesOn(ctx, nodeOne)
 
-		By("deleting the owner: the other takes over, and its volumes with it")
+		By("deleting the owner: the other registration takes over, with the volumes")
 		Expect(x.Deregister(ctx, one)).To(Succeed())
 		well(ctx, early)
 		Expect(s.disks(one, "data")).To(HaveLen(1))
@@ -318,7 +318,7 @@ func memberWalks() {
 		Expect(s.disks(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("deregisters a member whose Node somebody deleted, which needs a confirmation anyway (I2)", func(ctx SpecContext) {
+	It("deregisters a member whose Node was deleted, which still requires a confirmation (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "data", nodeOne)
 		cr := registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
@@ -333,7 +333,7 @@ func memberWalks() {
 		registration(ctx, one, needed)
 		until[corev1.Pod](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
 
-		By("confirming: the Pods go first, in the member too")
+		By("confirming: the Pods are deleted first, also in the member")
 		annotate(ctx, cr, v1alpha1.AnnotationConfirmDeregister, one)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
 		_, err := read[corev1.Pod](ctx, s, x.Member(one), "data")
@@ -372,8 +372,8 @@ func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 	return corev1.ClaimBound
 }
 
-// bindingHeld prevents a member from binding the claim unbound, even after a restore, until the
-// returned function is called.
+// bindingHeld prevents a member from binding the claim "unbound", even after a restore, until its
+// result is called.
 func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Context, *story) {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: "hold-binding"}
@@ -447,8 +447,8 @@ func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Conte
 	}
 }
 
-// rescue does what a member's admin does for a disk without a volume: it creates a volume with
-// its handle, and a claim for the volume.
+// rescue rescues a disk without a volume like a member's admin: it creates a volume with its
+// handle, and a claim for the volume.
 func (s *story) rescue(ctx SpecContext, member *harness.Cluster, driver, handle string) {
 	GinkgoHelper()
 	claim := s.newClaim("rescued", "rescued")

@@ -87,7 +87,7 @@ func (s *story) pod(ctx context.Context, name, node string, options ...podOption
 	Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
 }
 
-// ends makes the leaf of a Pod in a member end by itself, and waits until the host shows that.
+// ends makes the leaf of a Pod in a member end, and waits until the host shows it.
 func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
 	GinkgoHelper()
 	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}

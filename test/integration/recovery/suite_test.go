@@ -34,7 +34,7 @@ func TestRecovery(t *testing.T) {
 var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members: controlplane.Members(one, two),
-		// A backup is soon older than the interval of epochs.
+		// A backup quickly becomes older than an epoch.
 		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s"},
 	}
 }, func(ctx SpecContext) {

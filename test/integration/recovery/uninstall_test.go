@@ -15,13 +15,13 @@ import (
 )
 
 func uninstallWalk() {
-	It("uninstalls in order, and both clusters keep the retained data (I1, I2)", func(ctx SpecContext) {
+	It("uninstalls in the documented order, and both clusters keep the retained data (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "drained", nodeOne)
 		volume := s.use(ctx, "kept", nodeTwo)
 		destroyed := book(two).Count(ledger.DeleteVolume)
 
-		By("1. leaving a member by policy Drain")
+		By("1. deregistering a member with policy Drain")
 		drained := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
 		Expect(x.Host.API.Patch(ctx, drained, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deregistration":"Drain"}}`)))).To(Succeed())
 		annotate(ctx, drained, v1alpha1.AnnotationConfirmDeregister, one)
@@ -32,11 +32,11 @@ func uninstallWalk() {
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
 		Expect(s.disks(one, "drained")).To(BeEmpty())
 
-		By("2. leaving the other one by policy Retain")
+		By("2. deregistering the other one with policy Retain")
 		Expect(x.Deregister(ctx, two)).To(Succeed())
 		gone[corev1.Node](ctx, s, x.Host, nodeTwo)
 
-		By("3. removing the manager and what belongs to it, the registrations' definition last")
+		By("3. removing the manager and its objects, and finally the CRD")
 		Expect(x.Manager.Stop()).To(Succeed())
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "delete", "--ignore-not-found", "-k", filepath.Join(x.Fleet.Dir(), "overlay"))
 		Expect(err).NotTo(HaveOccurred())
@@ -58,7 +58,7 @@ func uninstallWalk() {
 		Expect(s.disks(two, "kept")).To(HaveLen(1))
 		Expect(book(two).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("no finalizer of Xylem blocking the deletion of the remaining objects in the host")
+		By("checking that no finalizer of Xylem blocks the deletion of the remaining objects in the host")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(x.Host.API.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}})).To(Succeed())
@@ -66,8 +66,8 @@ func uninstallWalk() {
 	}, SpecTimeout(storyTime))
 }
 
-// drain deletes what Drain waits for: the claims in a member, and the volumes that must be
-// retained. The member keeps their data.
+// drain deletes the objects that Drain waits for: the claims in a member, and the volumes that must
+// be retained. The member keeps their data.
 func drain(ctx SpecContext, host, member *harness.Cluster) {
 	GinkgoHelper()
 	id, err := member.ID(ctx)

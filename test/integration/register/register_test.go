@@ -176,12 +176,12 @@ func badInputs() {
 			kubeconfig: func(SpecContext) string { return file([]byte("{not yaml")) },
 			says:       []string{"read the member's kubeconfig"},
 		}),
-		Entry("rights in a member that is prepared", SpecTimeout(storyTime), input{
+		Entry("optional permissions in a prepared member", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--member-prepared", "--with-exec"} },
 			says:       []string{"exec.enabled of the chart xylem-member"},
 		}),
-		Entry("labels of namespaces that are none", SpecTimeout(storyTime), input{
+		Entry("invalid namespace labels", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
 			says:       []string{`"example.com/team" is no label`, "Use KEY=VALUE[,KEY=VALUE]"},
@@ -191,7 +191,7 @@ func badInputs() {
 			more:       func(SpecContext) []string { return []string{"--member-context", "other"} },
 			says:       []string{`context "other" does not exist`},
 		}),
-		Entry("credentials that are none, or have expired", SpecTimeout(storyTime), input{
+		Entry("invalid or expired credentials", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string {
 				return changed(one, func(_ *clientcmdapi.Cluster, who *clientcmdapi.AuthInfo) {
 					*who = clientcmdapi.AuthInfo{Token: "expired"}
@@ -199,11 +199,11 @@ func badInputs() {
 			},
 			says: []string{"the member at https://", "rejects the credentials", "log in again"},
 		}),
-		Entry("a user without any right", SpecTimeout(storyTime), input{
+		Entry("a user without permissions", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string { return user(one, "nobody") },
 			says:       []string{"the credentials lack a permission in the member", "cluster admin"},
 		}),
-		Entry("a user who may look at most", SpecTimeout(storyTime), input{
+		Entry("a user with read-only permissions", SpecTimeout(storyTime), input{
 			kubeconfig: func(ctx SpecContext) string {
 				Expect(client.IgnoreAlreadyExists(x.Member(one).API.Create(ctx, &rbacv1.ClusterRoleBinding{
 					ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
@@ -282,7 +282,7 @@ func badInputs() {
 
 var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 	badInputs()
-	It("sees what would be created, but nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("prints what would be created, without creating it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		before := xylems(ctx)
 		words := map[string][]string{
 			"member": {"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy"},
@@ -318,9 +318,9 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		claim := use(ctx, "data", "kosmos-cluster38")
 		Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ServiceAccount xylem-system/" + account(ctx) + " ")))
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, one, v1alpha1.ConditionPolicyEnforced) }).
-			Should(HaveField("Reason", v1alpha1.ReasonPolicyInForce), "the API server enforces new policies some seconds later")
+			Should(HaveField("Reason", v1alpha1.ReasonPolicyInForce), "the API server enforces new policies after some seconds")
 
-		By("another cluster by that name, and that cluster by another name")
+		By("rejecting another cluster with that name, and that cluster with another name")
 		before := xylems(ctx)
 		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
 		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to cluster`)))
@@ -340,7 +340,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(registration(ctx, one).Spec.Storage.Classes).To(HaveLen(1))
 		use(ctx, "later", "kosmos-cluster38")
 
-		By("seeing what deregistering does")
+		By("printing what deregistering does")
 		out, _, err = plugin(ctx, "deregister", one, "--dry-run")
 		Expect(err).NotTo(HaveOccurred())
 		for _, words := range []string{"policy Retain", "2 running Pods", users + "/data", "are evicted", "2 volumes", "stay in the member with their data"} {
@@ -360,7 +360,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
-		By("registering it again, under another name: the claim has its volume")
+		By("registering it again with another name: the claim has its volume")
 		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics")
 		Expect(err).NotTo(HaveOccurred())
 		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics"} {
@@ -372,15 +372,15 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("draining it: no object of it is left in any cluster")
+		By("draining it: none of its objects is left in any cluster")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
 		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(told).NotTo(ContainSubstring("Warning"), "warnings about deprecated kinds that the user did not request")
+		Expect(told).NotTo(ContainSubstring("Warning"), "no warnings about deprecated kinds that the user did not request")
 		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
 	})
 
-	It("keeps a namespace that existed before, and rejects a member that is a host", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("keeps an existing namespace, and rejects a member that is a host", SpecTimeout(storyTime), func(ctx SpecContext) {
 		api := x.Member(two).API
 		labels := map[string]string{"app.kubernetes.io/name": "xylem", "control-plane": "controller-manager"}
 		its := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -423,13 +423,13 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(xylems(ctx)).To(Equal(before))
 
-		By("a rule that matches no namespace yet")
+		By("warning about a rule that matches no namespace yet")
 		_, told, err := plugin(ctx, rule...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(told).To(And(ContainSubstring("warning: spec.namespaces of registration %q admits none of the host's", two), ContainSubstring(command)))
 		Expect(required()).To(Equal(map[string]string{team: "payments"}))
 
-		By("labelling a namespace, as the warning says")
+		By("labeling a namespace, as the warning suggests")
 		_, err = x.Kubectl(ctx, x.Fleet.Host, "label", "namespace", users, team+"=payments")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
@@ -451,7 +451,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("overwrites and removes no foreign object with a name of Xylem in a member", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("does not overwrite or remove foreign objects with Xylem's names in a member", SpecTimeout(storyTime), func(ctx SpecContext) {
 		api := x.Member(two).API
 		its := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"example.com"}, Resources: []string{"trees"}, Verbs: []string{"get"},
@@ -465,12 +465,12 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
 		Expect(now.Rules).To(Equal(its.Rules))
 
-		By("labelling it, as the message advises")
+		By("labeling it, as the message suggests")
 		now.Labels = map[string]string{"app.kubernetes.io/name": "xylem"}
 		Expect(api.Update(ctx, now)).To(Succeed())
 		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
-		By("its label is removed while the member is registered")
+		By("removing its label while the member is registered")
 		Expect(api.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
 		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
@@ -478,7 +478,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Delete(ctx, its)).To(Succeed())
 	})
 
-	It("overwrites no Secret of another user, unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("does not overwrite another user's Secret unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
 		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}

@@ -25,7 +25,7 @@ import (
 // renew after some seconds.
 const renewAfter = "--renew-tokens-after=0.005"
 
-// seen are all tokens that a Secret has had.
+// seen are all previous and current tokens of a Secret.
 var seen []string
 
 // token returns the token in a registration's Secret.
@@ -96,10 +96,10 @@ func refusal() []client.Object {
 	}
 }
 
-// renewals are the stories of tokens.
+// renewals are the stories about tokens.
 func renewals() {
 	const name = "renewed"
-	It("has the manager renew the token, again and again, without a break", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("lets the manager renew the token repeatedly, without an interruption", SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
 		Expect(err).NotTo(HaveOccurred())
 		first := token(ctx, name)
@@ -117,7 +117,7 @@ func renewals() {
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
-	It("sees that the token cannot be renewed, while it is still valid, and registers again", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("reports that the token cannot be renewed while it is still valid, and can be registered again", SpecTimeout(storyTime), func(ctx SpecContext) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()
@@ -158,7 +158,7 @@ func renewals() {
 		use(ctx, "killed", "kosmos-renewed")
 	})
 
-	It("finds no token anywhere but in the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("has its tokens only in the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
 		texts := map[string]string{"the log": log()}
 		for where, list := range map[string]client.ObjectList{"events": &eventsv1.EventList{}, "registrations": &v1alpha1.ClusterRegistrationList{}} {
 			Expect(x.Host.API.List(ctx, list)).To(Succeed())

@@ -15,10 +15,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// budgeted is the number of objects that a budget is compared with.
+// budgeted is the number of objects with which a budget is compared.
 const budgeted = 8
 
-// probed waits until each member was probed once more: what its caches had is done.
+// probed waits until each member was probed again, so that earlier events are processed.
 func probed(ctx context.Context) {
 	GinkgoHelper()
 	host, err := x.Fleet.Host.ID(ctx)
@@ -35,8 +35,8 @@ func probed(ctx context.Context) {
 	}
 }
 
-// spend does something with a number of objects, and compares what Xylem requested for them with
-// a budget.
+// spend performs an operation on a number of objects, and compares Xylem's requests for them with a
+// budget.
 func (s *story) spend(ctx context.Context, what, member string, allowed harness.Budget, steps ...func(i int)) {
 	GinkgoHelper()
 	probed(ctx)
@@ -55,7 +55,7 @@ func (s *story) spend(ctx context.Context, what, member string, allowed harness.
 }
 
 var _ = Describe("The cost", Serial, func() {
-	It("of a snapshot is not more than budgeted, in requests", func(ctx SpecContext) {
+	It("of a snapshot is within its budget of requests", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		name := func(i int) string { return fmt.Sprintf("snap-%d", i) }
@@ -68,7 +68,7 @@ var _ = Describe("The cost", Serial, func() {
 		}, func(i int) { s.take(ctx, name(i), "data", deletes) }, func(i int) {
 			contents[i] = contentName(until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i), isReady(true)))
 		})
-		s.spend(ctx, "a snapshot, from deletion to gone", one, harness.Budget{
+		s.spend(ctx, "a snapshot, from its deletion until it is destroyed", one, harness.Budget{
 			"host patch volumesnapshotcontents": 2, "member patch volumesnapshotcontents": 1, "member delete volumesnapshots": 1,
 			"host list volumesnapshots": 2, "host list volumesnapshotcontents": 2, "member list volumesnapshots": 1, "member list volumesnapshotcontents": 2,
 		}, func(i int) { s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name(i)) }, func(i int) {
@@ -79,7 +79,7 @@ var _ = Describe("The cost", Serial, func() {
 		Expect(s.taken(one, "data")).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("of a restore is not more than budgeted, in requests", func(ctx SpecContext) {
+	It("of a restore is within its budget of requests", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeTwo)
 		s.write(two, "data", s.goldenData())

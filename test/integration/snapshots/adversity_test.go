@@ -92,7 +92,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		_, content := s.leaf(ctx, one, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, HaveField("Spec.DeletionPolicy", policyDelete))
 		restart(ctx)
-		By("keeping the host's content until the member's driver has destroyed the snapshot")
+		By("checking that the host's content is kept until the member's driver has destroyed the snapshot")
 		s.goesOn(ctx, "later", "data")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))
 		mend()
@@ -101,7 +101,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(1), "the later one")
 	}, SpecTimeout(storyTime))
 
-	It("is deleted when its member is back, and reports until then that it is away (I1, I2)", func(ctx SpecContext) {
+	It("is deleted when its member is back, and until then reports that the member is away (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -110,7 +110,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		DeferCleanup(api.Thaw)
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
-		By("staying ready, because its data still exists")
+		By("checking that it stays ready, because its data still exists")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(HaveField("DeletionTimestamp", Not(BeNil())), fails(one, "has not been connected since")))
@@ -148,7 +148,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
-		By("removing its finalizers too: the member's snapshot-controller re-creates it for the same snapshot")
+		By("also removing its finalizers: the member's snapshot-controller re-creates it for the same snapshot")
 		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		again := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, And(HaveField("UID", Not(Equal(content.UID))),
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))), HaveField("Spec.DeletionPolicy", policyRetain)))
@@ -162,7 +162,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("stays in a deregistered member, and returns to the host when the member is registered again (I1, I2)", func(ctx SpecContext) {
+	It("is kept in a deregistered member, and returns to the host when the member is registered again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeTwo)
 		vs := s.ready(ctx, "snap", "data", deletes)

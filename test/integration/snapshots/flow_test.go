@@ -31,7 +31,7 @@ var _ = Describe("A snapshot", func() {
 			HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(content.UID)), HaveKeyWithValue(v1alpha1.AnnotationLeafSnapshotUID, string(leaf.UID)),
 			HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, leafID(ctx, one)), Not(HaveKey("snapshot.storage.kubernetes.io/volumesnapshot-being-created"))))
 
-		By("protecting it from being destroyed in the member alone")
+		By("checking that it cannot be destroyed only in the member")
 		Expect(content.Spec.DeletionPolicy).To(Equal(policyRetain))
 		Expect(content.Annotations).To(And(HaveKeyWithValue(v1alpha1.AnnotationDeletionPolicy, string(policyDelete)),
 			HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))))
@@ -81,7 +81,7 @@ var _ = Describe("A snapshot", func() {
 		Eventually(func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the host's policy is Retain, and its name in the member is free for the next one (I2)", func(ctx SpecContext) {
+	It("is retained if the host's policy is Retain, and its name in the member becomes free (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", keeps)
@@ -103,14 +103,14 @@ var _ = Describe("A snapshot", func() {
 		s.orphan(ctx, content)
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the member's policy is Retain, and the host shows it (I2)", func(ctx SpecContext) {
+	It("is retained if the member's policy is Retain, which the host shows (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", retains)
 		_, content := s.leaf(ctx, one, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Spec.DeletionPolicy", policyRetain))
 
-		By("setting Delete in the host: Retain in the member still wins")
+		By("setting Delete in the host: Retain in the member takes precedence")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, `{"spec":{"deletionPolicy":"Delete"}}`)
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")

@@ -9,13 +9,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// oneFailed: a suite with a failed story does not exercise every permission.
+// oneFailed reports whether a story failed: such a suite does not use every permission.
 var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
-// Every permission on snapshots is used. (A restored member denies requests until it has read its
-// roles, so this suite cannot check for denials; test/integration/stories does.)
+// Every permission for snapshots must be used. (A restored member denies requests until it has read
+// its roles, so this suite cannot check for denials; test/integration/stories does.)
 var _ = AfterSuite(func(ctx SpecContext) {
 	suite, _ := GinkgoConfiguration()
 	if x == nil || oneFailed || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 {
@@ -29,7 +29,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		Expect(granted).NotTo(BeEmpty())
 		requests, err := c.Audit().Since(ctx, 0)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(grants.Unused(granted, requests.By(user))).To(BeEmpty(), "granted and never used in %s", c.Name())
+		Expect(grants.Unused(granted, requests.By(user))).To(BeEmpty(), "granted but never used in %s", c.Name())
 	}
 	compare(x.Host, "xylem-controller-manager", harness.HostUser)
 	compare(x.Member(one), "xylem", harness.MemberUser)

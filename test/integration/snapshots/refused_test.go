@@ -23,7 +23,7 @@ func (s *story) refused(ctx context.Context, name, reason string, parts ...strin
 	s.noted(ctx, "VolumeSnapshot", name, reason, parts...)
 }
 
-// handOver creates the content of a VolumeSnapshot, as an admin who imports a snapshot does.
+// handOver creates the content of a VolumeSnapshot, like an admin who imports a snapshot.
 func (s *story) handOver(ctx context.Context, name string, source snapshotv1.VolumeSnapshotContentSource) string {
 	GinkgoHelper()
 	content := &snapshotv1.VolumeSnapshotContent{
@@ -69,7 +69,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("is in a namespace that the member no longer admits: it reports that, and is taken once the member admits it again", func(ctx SpecContext) {
+	It("is in a namespace that the member no longer admits: Xylem reports it, and takes the snapshot once the member admits the namespace again", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		rules := func(ctx context.Context, labels string) {
@@ -164,7 +164,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
 	}, SpecTimeout(storyTime))
 
-	It("has the name of an existing one in the member: Xylem leaves that one alone, and reports the conflict (I4)", func(ctx SpecContext) {
+	It("has the name of an existing snapshot in the member: Xylem does not change that snapshot, and reports the conflict (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		theirs := harness.VolumeSnapshot(s.namespace, "snap", "data", deletes)

@@ -124,7 +124,7 @@ func steered(node string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A restore from a snapshot", func() {
-	It("is created where the snapshot is, whatever the scheduler prefers, and whether the Pod is created before, with or after the claim", func(ctx SpecContext) {
+	It("is created in the member that has the snapshot, regardless of the scheduler's preference, and whether the Pod is created before, with or after the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		s.uses(ctx, "before", nodeOne, "first")
@@ -141,7 +141,7 @@ var _ = Describe("A restore from a snapshot", func() {
 			s.restored(ctx, claim)
 		}
 
-		By("naming the same snapshot in the member, and recording its UID")
+		By("checking that the leaf claim names the same snapshot and records its UID")
 		root := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "third", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
 		Expect(root.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, leafID(ctx, two)+"/"+string(vs.UID)))
 		Expect(root.Status.Conditions).To(BeEmpty())
@@ -149,7 +149,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(root.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(vs.UID)))
 
-		By("outliving the snapshot and its claim")
+		By("deleting the snapshot and its claim: the restored disk is kept")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
@@ -239,7 +239,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another snapshot that has taken its source's name", func(ctx SpecContext) {
+	It("is not created from another snapshot that now has its source's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})

@@ -18,8 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// imported creates, in a cluster, a VolumeSnapshot of a snapshot that its storage has already, as an
-// admin does.
+// imported creates a VolumeSnapshot for an existing snapshot in a cluster's storage, like an admin.
 func (s *story) imported(ctx context.Context, c *harness.Cluster, name, driver, handle string) *snapshotv1.VolumeSnapshotContent {
 	GinkgoHelper()
 	content := &snapshotv1.VolumeSnapshotContent{
@@ -38,8 +37,8 @@ func (s *story) imported(ctx context.Context, c *harness.Cluster, name, driver, 
 	return content
 }
 
-// destroyed has a snapshot deleted in the storage of member two, as the member's admin can: the
-// admin imports it, and deletes the import.
+// destroyed deletes a snapshot in the storage of member two, like the member's admin: the admin
+// imports it, and deletes the import.
 func (s *story) destroyed(ctx context.Context, claim, handle string) {
 	GinkgoHelper()
 	m := x.Member(two)
@@ -49,13 +48,13 @@ func (s *story) destroyed(ctx context.Context, claim, handle string) {
 	Eventually(func() []string { return s.taken(two, claim) }).Should(BeEmpty())
 }
 
-var _ = Describe("A restore, when its snapshot is not what it was", func() {
-	It("does not use a snapshot that the member took in its place, and reports that (I2, I8)", func(ctx SpecContext) {
+var _ = Describe("A restore whose snapshot has changed", func() {
+	It("does not use a replacement that the member took, and reports it (I2, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		_, content := s.leaf(ctx, two, "golden")
 		s.destroyed(ctx, "data", *content.Status.SnapshotHandle)
-		By("the member's admin removing the content: the member takes another snapshot under the name")
+		By("removing the content as the member's admin: the member takes another snapshot with the same name")
 		s.remove(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{}, content.Name)
 		patch(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(two), content.Name, And(HaveField("UID", Not(Equal(content.UID))), isReady(true)))
@@ -72,13 +71,13 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "copy")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy")
 
-		By("being deleted: what the member took for it, under the same handle, is destroyed with it")
+		By("deleting it: the member's replacement, which has the same handle, is also destroyed")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is rejected if the snapshot is of another driver of the host", func(ctx SpecContext) {
+	It("is rejected if the snapshot belongs to another driver in the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		const other = "other.example.com"
 		content := s.imported(ctx, x.Host, "theirs", other, "their-snapshot")
@@ -93,7 +92,7 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		s.neverMade(ctx, "copy")
 		now := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name, isReady(true))
 		Expect(now.Annotations).NotTo(HaveKey(HavePrefix(v1alpha1.Prefix)))
-		By("its driver's part of the deletion")
+		By("completing the deletion like its driver")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "theirs")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 	}, SpecTimeout(storyTime))
@@ -130,12 +129,12 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "raw", waits(v1alpha1.ReasonSourceMismatch, "volumeMode Block", "allow-volume-mode-change=true", contentName(vs), leaf.Name))
 		s.neverMade(ctx, "raw")
 
-		By("the host's admin allowing it: the member's provisioner does not, and the user reads why")
+		By("allowing it as the host's admin: the member's provisioner still rejects it, and the user reads why")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, allowed)
 		s.noted(ctx, "PersistentVolumeClaim", "raw", "ProvisioningFailed", "allow-volume-mode-change", leaf.Name)
 		Expect(s.book(two, "raw").LiveIDs()).To(BeEmpty())
 
-		By("the member's admin allowing it, too")
+		By("also allowing it as the member's admin")
 		patch(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(leaf.Name)}, allowed)
 		s.running(ctx, "app", nodeTwo)
 		s.restored(ctx, "raw")
@@ -166,7 +165,7 @@ var _ = Describe("A restore, when its snapshot is not what it was", func() {
 		Expect(s.taken(two, "data")).To(HaveLen(2))
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, kept.Name, And(isReady(true), HaveField("Status.SnapshotHandle", Equal(kept.Status.SnapshotHandle))))
 
-		By("its data being there for the member's admin to restore")
+		By("checking that the member's admin can restore its data")
 		_, name, _ := strings.Cut(handleOf(kept), "/")
 		leaf := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(two), name, HaveField("Spec.DeletionPolicy", policyRetain))
 		Expect(csidriver.ReadSnapshotData(x.Fleet.Member(two).DriverDir(), *leaf.Status.SnapshotHandle)).To(Equal(s.goldenData()))

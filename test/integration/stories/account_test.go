@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// account counts Xylem's requests in each cluster from its creation on.
+// account counts Xylem's requests in each cluster since its creation.
 type account struct{ harness.Account }
 
 func opened(ctx context.Context) account {
@@ -101,9 +101,9 @@ var _ = Describe("Xylem", Serial, func() {
 				}
 			}
 		}
-		By("waiting until each member was probed thrice, and a new Pod went through")
+		By("waiting until each member was probed three times and a new Pod runs")
 		quiet()
-		By("the same after the start of another manager, which reads everything again (I6)")
+		By("repeating the check after the start of another manager, which reads all objects again (I6)")
 		Expect(x.Manager.Stop()).To(Succeed())
 		books := opened(ctx)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -124,7 +124,7 @@ var _ = Describe("Xylem", Serial, func() {
 		quiet()
 	}, SpecTimeout(storyTime))
 
-	It("writes each field by the one controller that it belongs to", func(ctx SpecContext) {
+	It("writes each field only with the controller that owns it", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}})).To(Succeed())
 		s.claim(ctx, "data")
@@ -168,7 +168,7 @@ var _ = Describe("Xylem", Serial, func() {
 	}, SpecTimeout(storyTime))
 })
 
-// budgeted is the number of volumes that a budget is compared with.
+// budgeted is the number of volumes with which a budget is compared.
 const budgeted = 12
 
 // budget is what the manager may request for each volume.
@@ -182,7 +182,7 @@ func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) m
 	return counts
 }
 
-// removal is the budget for the end of a volume and of its Pod.
+// removal is the budget for the deletion of a volume and its Pod.
 var removal = budget{
 	"host get persistentvolumes": 2, "host get persistentvolumeclaims": 2, "host patch persistentvolumes": 1, "host delete persistentvolumes": 1,
 	"member get persistentvolumes": 3, "member get persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member delete persistentvolumeclaims": 1,
@@ -220,7 +220,7 @@ var _ = Describe("The cost of a volume", Serial, func() {
 			s.running(ctx, name, nodeOne)
 			volumes[name] = s.bound(ctx, name).Spec.VolumeName
 		})
-		spend("from delete to gone", remove, func(name string) {
+		spend("from deletion until all objects are gone", remove, func(name string) {
 			s.deletePod(ctx, name)
 			s.deleteClaim(ctx, name)
 		}, func(name string) {

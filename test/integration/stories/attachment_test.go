@@ -32,7 +32,7 @@ func attachment(status corev1.ConditionStatus, reason string, parts ...string) g
 
 var unattached = HaveField("Status.Conditions", Not(ContainElement(HaveField("Type", v1alpha1.ClaimAttached))))
 
-var _ = Describe("A volume that has to be attached", Ordered, func() {
+var _ = Describe("A volume that must be attached", Ordered, func() {
 	const (
 		attaching = "cluster41"
 		node      = "kosmos-" + attaching

@@ -104,7 +104,7 @@ var _ = Describe("A claim that no member can provision", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A foreign object in the way", func() {
+var _ = Describe("A conflicting foreign object", func() {
 	It("is left alone, reported, and waited for: a claim and a Pod (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)

@@ -82,7 +82,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		}, NodeTimeout(settle))
 	}, NodeTimeout(storyTime))
 
-	// web is a Deployment with a claim in the member, under whatever name the member is
+	// web is a Deployment with a claim in the member, under any name with which the member is
 	// registered.
 	web := func(ctx context.Context, s *story) string {
 		GinkgoHelper()
@@ -115,7 +115,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 			ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})))
 		for key, value := range map[string]string{
 			corev1.LabelHostname: node.Name, v1alpha1.LabelCluster: third, v1alpha1.LabelClusterID: id, v1alpha1.LabelVirtualNode: "true",
-			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // there, whatever it says
+			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // present, with any value
 		} {
 			Expect(node.Labels).To(HaveKeyWithValue(key, value))
 		}

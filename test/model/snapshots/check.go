@@ -203,13 +203,13 @@ type search struct {
 	result Result
 }
 
-// Check visits all worlds within the bounds that begin with a VolumeSnapshot, and reports what is
-// wrong in them. host and leaf are the policies of the two classes.
+// Check visits all worlds within the bounds that begin with a VolumeSnapshot, and reports the
+// defects in them. host and leaf are the policies of the two classes.
 func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
 	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
 	w := world{hostPolicy: host, leafPolicy: leaf, budget: m.bound, made: 1}
 	w.state[root] = m.objects.keep(newSnapshot(rootUID(0)))
-	s.visit(w, -1, fmt.Sprintf("a VolumeSnapshot; the host's class says %s, the member's %s", host, leaf))
+	s.visit(w, -1, fmt.Sprintf("a VolumeSnapshot; the host's class has policy %s, the member's %s", host, leaf))
 	for at := 0; at < len(s.worlds); at++ {
 		s.expand(ctx, at)
 	}
@@ -250,7 +250,7 @@ func (s *search) expand(ctx context.Context, at int) {
 	}
 }
 
-// ours takes the steps of Xylem's controllers in a world.
+// ours makes the steps of Xylem's controllers in a world.
 func (s *search) ours(at int, steps []step) {
 	w := s.worlds[at]
 	writers := map[written]string{}

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 )
 
-var disruptions = flag.Uint("disruptions", 2, "at most so many disruptions lie on the way to a world")
+var disruptions = flag.Uint("disruptions", 2, "maximum number of disruptions on the path to a world")
 
 func TestCheck(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
@@ -34,7 +34,7 @@ func check(t *testing.T, host, leaf policy) {
 		t.Fatal(err)
 	}
 	r := m.Check(t.Context(), host, leaf)
-	t.Logf("%d disruptions: %d worlds, %v; nothing moves in %d of them", *disruptions, r.Worlds, r.ByController, r.Ends)
+	t.Logf("%d disruptions: %d worlds, %v; %d of them without moves", *disruptions, r.Worlds, r.ByController, r.Ends)
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
@@ -45,6 +45,6 @@ func check(t *testing.T, host, leaf policy) {
 		}
 	}
 	if r.Ends == 0 {
-		t.Error("something moves in every world")
+		t.Error("every world has a move")
 	}
 }

@@ -226,7 +226,7 @@ func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 		return nil
 	}
 	if slot := w.slot(obj); w.side != memberSide || slot != leaf {
-		return fmt.Errorf("the model has no room for %T %s", obj, obj.GetName())
+		return fmt.Errorf("the model has no slot for %T %s", obj, obj.GetName())
 	}
 	if w.run.world.state[leaf] != 0 {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())

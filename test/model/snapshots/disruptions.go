@@ -13,12 +13,12 @@ import (
 // strangers is the handle of a foreign snapshot.
 const strangers = "snapshot-of-a-stranger"
 
-// disruptions returns what users and admins do, and what happens to clusters and caches. Moves
-// that end a disruption do not count as one.
+// disruptions returns the actions of users and admins, and the failures of clusters and caches.
+// Moves that end a disruption do not count as one.
 func (m *Model) disruptions(w world) []move {
 	ms := &moves{model: m, from: w}
 	if w.lagging != none {
-		ms.add("the cache follows", func(w *world) { w.lagging, w.stale = none, state{} })
+		ms.add("the cache catches up", func(w *world) { w.lagging, w.stale = none, state{} })
 	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(w *world) { w.suspended = neither })
@@ -33,7 +33,7 @@ func (m *Model) disruptions(w world) []move {
 	ms.ofClusters()
 	if w.lagging == none {
 		for k := rootSnapshots; k <= leafContents; k++ {
-			ms.add("a cache stops"+k.String(), func(w *world) {
+			ms.add("a cache becomes stale"+k.String(), func(w *world) {
 				from, to := k.of()
 				w.lagging = k
 				copy(w.stale[from:to], w.state[from:to])
@@ -51,7 +51,7 @@ func (ms *moves) ofUsers() {
 			change(m, w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
 		})
 	case s == nil && ms.from.made < roots:
-		ms.add("the user creates another VolumeSnapshot of that name", func(w *world) {
+		ms.add("the user creates another VolumeSnapshot with that name", func(w *world) {
 			w.state[root] = m.objects.keep(newSnapshot(rootUID(int(w.made))))
 			w.made++
 		})
@@ -78,7 +78,7 @@ func (ms *moves) ofHostAdmins() {
 				change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delet(c) })
 			})
 		}
-		ms.add("the host's admin deletes a content, finalizers and all", func(w *world) { w.state[slot], w.givenUp = 0, true })
+		ms.add("the host's admin deletes a content with its finalizers", func(w *world) { w.state[slot], w.givenUp = 0, true })
 		ms.add("the host's admin abandons a snapshot", func(w *world) {
 			w.givenUp = true
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
@@ -104,7 +104,7 @@ func (ms *moves) ofMemberAdmins() {
 			change(m, w, slot, func(obj client.Object) { delet(obj) })
 		})
 		if slot != leaf {
-			ms.add("the member's admin deletes "+what+", finalizers and all", func(w *world) { w.state[slot], w.theirs = 0, true })
+			ms.add("the member's admin deletes "+what+" with its finalizers", func(w *world) { w.state[slot], w.theirs = 0, true })
 			ms.ofHandles(slot)
 		}
 	}
@@ -118,7 +118,7 @@ func (ms *moves) ofHandles(slot int) {
 	if host == nil || mirrorsnapshot.RecordOf(host).Handle == "" || mirrorsnapshot.HandleOf(m.content(ms.from.state, slot)) == "" {
 		return
 	}
-	ms.add("the member's admin gives a leaf content the handle of a stranger's snapshot", func(w *world) {
+	ms.add("the member's admin gives a leaf content the handle of a foreign snapshot", func(w *world) {
 		w.theirs = true
 		change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = ptr.To(strangers) })
 	})

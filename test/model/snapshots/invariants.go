@@ -100,7 +100,7 @@ func (m *Model) destroyed(w world, n int) []string {
 	case mirrorsnapshot.Abandoned(host):
 		found = append(found, "I2: abandoned data is destroyed")
 	case mirrorsnapshot.HandleOf(c) == strangers:
-		found = append(found, "I8: a stranger's data is destroyed")
+		found = append(found, "I8: foreign data is destroyed")
 	}
 	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
 		found = append(found, fmt.Sprintf("I2: data is destroyed although the member retains it (%q)", policy))

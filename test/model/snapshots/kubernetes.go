@@ -82,7 +82,7 @@ func (ms *moves) controller(where string, at, contents, many int, policy snapsho
 	case snapshot.DeletionTimestamp != nil:
 		ms.ends(where, at, slot, bound)
 	case ready(snapshot) && bound == nil:
-		ms.add("the "+where+"'s snapshot-controller misses the content", func(w *world) {
+		ms.add("the "+where+"'s snapshot-controller reports the missing content", func(w *world) {
 			change(m, w, at, func(s *snapshotv1.VolumeSnapshot) {
 				s.Status.ReadyToUse = ptr.To(false)
 				s.Status.Error = &snapshotv1.VolumeSnapshotError{Message: ptr.To("VolumeSnapshotContent is missing")}
@@ -120,7 +120,7 @@ func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapsh
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delet(c) })
 		})
 	default:
-		ms.add("the "+where+"'s snapshot-controller lets the VolumeSnapshot go", func(w *world) {
+		ms.add("the "+where+"'s snapshot-controller removes the finalizers of the VolumeSnapshot", func(w *world) {
 			change(m, w, at, func(s *snapshotv1.VolumeSnapshot) { s.Finalizers = nil })
 		})
 	}
@@ -180,7 +180,7 @@ func (ms *moves) sidecar(n int) {
 			})
 			return
 		}
-		ms.add("the member's csi-snapshotter lets the content go", func(w *world) {
+		ms.add("the member's csi-snapshotter removes the finalizers of the content", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Finalizers = nil })
 		})
 		return
@@ -207,7 +207,7 @@ func (ms *moves) takes(n int, c *snapshotv1.VolumeSnapshotContent) {
 			})
 		})
 	case being:
-		ms.add("the member's csi-snapshotter has done", func(w *world) {
+		ms.add("the member's csi-snapshotter finishes", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, mirrorsnapshot.AnnBeingCreated) })
 		})
 	case c.DeletionTimestamp == nil && c.Status.SnapshotHandle != nil && !ptr.Deref(c.Status.ReadyToUse, false):

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/fault/mutation"
 )
 
-var runMutants = flag.Bool("mutants", false, "put each of the model's mutants into the controllers, and have the model find it")
+var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to the controllers, and check that the model finds it")
 
 func TestMutants(t *testing.T) {
 	if !*runMutants {
@@ -36,7 +36,7 @@ func TestMutants(t *testing.T) {
 					return
 				}
 				if err != nil && !bytes.Contains(out, []byte(" worlds: ")) {
-					t.Fatalf("it ended otherwise: %v\n%s", err, out)
+					t.Fatalf("unexpected result: %v\n%s", err, out)
 				}
 			}
 			t.Errorf("the model does not find, by any of %v, that %s", m.Caught, m.Class)

@@ -34,7 +34,7 @@ const (
 	slots       = leafContent + leaves
 )
 
-// kind is the kind of object whose cache lags.
+// kind is the kind of object whose cache is stale.
 type kind uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"", " (its cache of VolumeSnapshots lags)", " (its cache of host contents lags)", " (its cache of leaf VolumeSnapshots lags)", " (its cache of leaf contents lags)"}[k]
+	return [...]string{"", " (its cache of VolumeSnapshots is stale)", " (its cache of host contents is stale)", " (its cache of leaf VolumeSnapshots is stale)", " (its cache of leaf contents is stale)"}[k]
 }
 
 // of returns the range of a kind's slots.
@@ -117,11 +117,11 @@ type world struct {
 	of [leaves]uint8
 	// made is the number of roots created so far.
 	made uint8
-	// theirs: a member's admin deleted an object, or a cluster was restored. Later leaks and losses
-	// are not Xylem's fault.
+	// theirs reports whether a member's admin deleted an object, or a cluster was restored. Later
+	// leaks and losses are not Xylem's fault.
 	theirs bool
-	// givenUp: an admin of the host abandoned a snapshot, or removed its content. kept: an admin
-	// set a content to Retain.
+	// givenUp reports whether an admin of the host abandoned a snapshot or removed its content, and
+	// kept whether an admin set a content to Retain.
 	givenUp, kept bool
 
 	suspended restoredCluster
@@ -271,7 +271,7 @@ var (
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {
-		panic(fmt.Sprintf("%T is no %T", value, typed))
+		panic(fmt.Sprintf("%T is not a %T", value, typed))
 	}
 	return typed
 }

@@ -151,14 +151,14 @@ func (p Panel) check() error {
 		known("mapping", m.Type, "value")
 	}
 	if len(p.FieldConfig.Overrides) > 0 {
-		wrong = append(wrong, errors.New("overrides are not known"))
+		wrong = append(wrong, errors.New("overrides are not supported"))
 	}
 	if len(p.Targets) == 0 {
 		wrong = append(wrong, errors.New("it has no query"))
 	}
 	for _, t := range p.Targets {
 		if !t.Range {
-			wrong = append(wrong, fmt.Errorf("query %s: only those over a range are known", t.Expr))
+			wrong = append(wrong, fmt.Errorf("query %s: only range queries are supported", t.Expr))
 		}
 	}
 	return errors.Join(wrong...)

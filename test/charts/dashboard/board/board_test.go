@@ -36,7 +36,7 @@ func TestTheChartsDashboard(t *testing.T) {
 	ids := map[int]string{}
 	for _, p := range d.Panels {
 		if other, taken := ids[p.ID]; taken {
-			t.Errorf("panels %q and %q have one ID", p.Title, other)
+			t.Errorf("panels %q and %q have the same ID", p.Title, other)
 		}
 		ids[p.ID] = p.Title
 		for _, target := range p.Targets {
@@ -51,7 +51,7 @@ func TestTheChartsDashboard(t *testing.T) {
 				t.Errorf("panel %q: its legend would be %s", p.Title, expr)
 			}
 			if strings.Contains(target.Expr, "{cluster") && !strings.Contains(target.Expr, `cluster=~"$cluster"`) {
-				t.Errorf("panel %q does not go by the member that is chosen: %s", p.Title, target.Expr)
+				t.Errorf("panel %q does not filter by the selected member: %s", p.Title, target.Expr)
 			}
 		}
 	}
@@ -116,6 +116,6 @@ func TestThresholdsAndMappings(t *testing.T) {
 		t.Errorf("0 is %+v", got)
 	}
 	if got, ok := f.Named(math.Inf(1)); ok {
-		t.Errorf("what has no name is %+v", got)
+		t.Errorf("a value without a name is %+v", got)
 	}
 }

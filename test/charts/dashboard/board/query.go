@@ -46,7 +46,7 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 		}
 		chosen, isList := v.Current.Value.([]any)
 		if !v.IncludeAll || v.AllValue == "" || !isList || !slices.Equal(chosen, []any{all}) {
-			return nil, fmt.Errorf("variable %s: only one of which all are chosen, with a value for all, is known", v.Name)
+			return nil, fmt.Errorf("variable %s: only a variable with all its values selected, and a value for all, is supported", v.Name)
 		}
 		values[v.Name] = v.AllValue
 	}
@@ -84,7 +84,7 @@ func (v Values) Expand(query string) (string, error) {
 		return value
 	})
 	if len(unknown) > 0 {
-		return "", fmt.Errorf("query %s: there is no variable %s", query, strings.Join(unknown, ", "))
+		return "", fmt.Errorf("query %s: unknown variable %s", query, strings.Join(unknown, ", "))
 	}
 	return expanded, nil
 }

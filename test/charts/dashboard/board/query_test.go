@@ -43,7 +43,7 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if values, err := one.Values(time.Second, time.Second, time.Hour); err == nil || !strings.Contains(err.Error(), "variable cluster") {
-		t.Errorf("a choice of one: %v, %v, want an error", values, err)
+		t.Errorf("a single selected value: %v, %v, want an error", values, err)
 	}
 }
 
@@ -51,9 +51,9 @@ func TestValues(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct{ step, scrape, want time.Duration }{
-		"as often as read": {15 * s, 15 * s, 60 * s},
-		"wide":             {60 * s, 15 * s, 75 * s},
-		"narrow":           {1 * s, 5 * s, 20 * s},
+		"equal to the scrape interval": {15 * s, 15 * s, 60 * s},
+		"wide":                         {60 * s, 15 * s, 75 * s},
+		"narrow":                       {1 * s, 5 * s, 20 * s},
 	} {
 		if got := RateInterval(c.step, c.scrape); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -64,9 +64,9 @@ func TestIntervals(t *testing.T) {
 		pixels         float64
 		want           time.Duration
 	}{
-		"no less than read": {6 * time.Minute, 5 * s, 400, 5 * s},
-		"no more than seen": {time.Hour, 5 * s, 400, 9 * s},
-		"just as many":      {400 * s, s, 400, s},
+		"at least the scrape interval": {6 * time.Minute, 5 * s, 400, 5 * s},
+		"at most one point per pixel":  {time.Hour, 5 * s, 400, 9 * s},
+		"exactly one point per pixel":  {400 * s, s, 400, s},
 	} {
 		if got := Interval(c.length, c.scrape, c.pixels); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -82,7 +82,7 @@ func TestLegend(t *testing.T) {
 		want   string
 	}{
 		"labels":         {Target{LegendFormat: "{{cluster}} {{ side }} p99"}, labels, "cluster38 leaf p99"},
-		"a label lacks":  {Target{LegendFormat: "{{verb}} {{cluster}}"}, labels, "cluster38"},
+		"missing label":  {Target{LegendFormat: "{{verb}} {{cluster}}"}, labels, "cluster38"},
 		"text alone":     {Target{LegendFormat: "all"}, labels, "all"},
 		"by itself":      {Target{LegendFormat: "__auto"}, labels, `up{cluster="cluster38", side="leaf"}`},
 		"none":           {Target{}, labels, `up{cluster="cluster38", side="leaf"}`},

@@ -106,6 +106,6 @@ func (p *painter) entry(i int, name string, x, y float64) {
 // lack records the entries that did not fit into a legend. Grafana would scroll them.
 func (p *painter) lack(panel board.Panel, number int) {
 	if number > 0 {
-		p.lacked = append(p.lacked, fmt.Sprintf("panel %q: its legend has no room for %d of its series", panel.Title, number))
+		p.lacked = append(p.lacked, fmt.Sprintf("panel %q: %d of its series do not fit into its legend", panel.Title, number))
 	}
 }

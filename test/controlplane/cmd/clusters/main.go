@@ -1,5 +1,5 @@
-// Command clusters starts a host and members on loopback, for manual experiments. It prints how
-// to reach them, and ends them on Ctrl-C.
+// Command clusters starts a host and members on loopback, for manual experiments. It prints how to
+// connect to them, and stops them on Ctrl-C.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "", "directory for data and logs, kept afterwards (default: a temporary one)")
-	snapshots := flag.Bool("snapshots", false, "with VolumeSnapshots in all clusters")
-	attach := flag.Bool("attach", false, "with members whose drivers attach volumes")
+	dir := flag.String("dir", "", "directory for data and logs, which is kept (default: a temporary one)")
+	snapshots := flag.Bool("snapshots", false, "enable VolumeSnapshots in all clusters")
+	attach := flag.Bool("attach", false, "make the members' drivers attach volumes")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: clusters [--dir DIR] [--snapshots] [--attach] [MEMBER...]")
 		flag.PrintDefaults()
@@ -49,7 +49,7 @@ func run(ctx context.Context, o controlplane.Options) (err error) {
 		fmt.Printf("%s:\n  export KUBECONFIG=%s\n  through the proxy: %s\n", c.Name(), c.KubeconfigPath(), c.Server(controlplane.ViaProxy))
 	}
 	fmt.Println("kubectl:", fleet.Kubectl())
-	fmt.Println("Ctrl-C ends all of it.")
+	fmt.Println("Press Ctrl-C to stop all clusters.")
 	<-ctx.Done()
 	return nil
 }

@@ -18,14 +18,14 @@ import (
 
 func main() {
 	var o csidriver.Options
-	socket := flag.String("socket", "", "path of the unix socket to serve on")
+	socket := flag.String("socket", "", "path of the driver's unix socket")
 	flag.StringVar(&o.Name, "name", "", "name of the driver")
 	flag.StringVar(&o.Dir, "dir", "", "directory of volumes and ledger")
-	flag.Int64Var(&o.MaxVolumeBytes, "max-volume-bytes", 0, "largest volume, 0 for no limit")
-	flag.Int64Var(&o.CapacityBytes, "capacity-bytes", 0, "capacity of all volumes together, 0 for no limit")
-	flag.BoolVar(&o.Attach, "attach", false, "announce that volumes have to be attached to nodes")
+	flag.Int64Var(&o.MaxVolumeBytes, "max-volume-bytes", 0, "maximum size of a volume, 0 for no limit")
+	flag.Int64Var(&o.CapacityBytes, "capacity-bytes", 0, "total capacity of all volumes, 0 for no limit")
+	flag.BoolVar(&o.Attach, "attach", false, "report that volumes must be attached to nodes")
 	flag.StringVar(&o.Node, "node", "", "name of the node whose Pods use the volumes; empty without a kubelet")
-	registration := flag.String("registration", "", "path of the socket by which the driver registers with the node's kubelet; needs --node")
+	registration := flag.String("registration", "", "path of the socket for the registration with the node's kubelet; requires --node")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o, *socket, *registration)
@@ -41,7 +41,7 @@ func run(ctx context.Context, o csidriver.Options, socket, registration string) 
 	case o.Name == "" || o.Dir == "" || socket == "":
 		return errors.New("--name, --dir and --socket are required")
 	case (o.Node == "") != (registration == ""):
-		return errors.New("--node and --registration belong together")
+		return errors.New("--node and --registration must be set together")
 	}
 	driver, err := csidriver.New(o)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Command kubebuild builds the programs that loopback clusters are made of, once,
-// into the user's cache directory: etcd, the Kubernetes control plane, kubectl,
-// the CSI sidecars, KWOK, and our CSI driver. It needs nothing but the Go toolchain.
-// With --core, it builds only what every cluster needs, and the programs that its arguments
-// name.
+// Command kubebuild builds the programs of loopback clusters once, into the user's cache directory:
+// etcd, the Kubernetes control plane, kubectl, the CSI sidecars, KWOK, and the tests' CSI driver.
+// It needs only the Go toolchain. With --core, it builds only the programs that every cluster
+// needs, and those that its arguments name.
 package main
 
 import (
@@ -19,8 +18,8 @@ import (
 )
 
 func main() {
-	printDir := flag.Bool("print-dir", false, "print the directory that the programs belong in, and build nothing")
-	onlyCore := flag.Bool("core", false, "build only what every cluster needs, and the programs that the arguments name")
+	printDir := flag.Bool("print-dir", false, "print the directory of the programs, and build nothing")
+	onlyCore := flag.Bool("core", false, "build only the programs that every cluster needs, and those that the arguments name")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *printDir, *onlyCore, flag.Args())
@@ -48,7 +47,7 @@ func run(ctx context.Context, printDir, onlyCore bool, extras []string) error {
 	programs := kubebin.All()
 	for _, name := range extras {
 		if !slices.Contains(programs, name) {
-			return fmt.Errorf("unknown program %q: there are %s", name, strings.Join(programs, ", "))
+			return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(programs, ", "))
 		}
 	}
 	if onlyCore {

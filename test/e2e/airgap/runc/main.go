@@ -33,7 +33,7 @@ MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_REST
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "runc of fewer capabilities:", err)
+		fmt.Fprintln(os.Stderr, "runc with fewer capabilities:", err)
 		os.Exit(1)
 	}
 }
@@ -41,7 +41,7 @@ func main() {
 func run(args []string) error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return fmt.Errorf("reading which capabilities this machine has: %w", err)
+		return fmt.Errorf("read the capabilities of this machine: %w", err)
 	}
 	held, err := bounding(string(status))
 	if err != nil {
@@ -78,7 +78,7 @@ func bounding(status string) ([]string, error) {
 		}
 		set, err := strconv.ParseUint(strings.TrimSpace(digits), 16, 64)
 		if err != nil {
-			return nil, fmt.Errorf("reading the bounding set: %w", err)
+			return nil, fmt.Errorf("read the bounding set: %w", err)
 		}
 		var held []string
 		for i, name := range capabilities {
@@ -88,7 +88,7 @@ func bounding(status string) ([]string, error) {
 		}
 		return held, nil
 	}
-	return nil, errors.New("the kernel does not show a bounding set")
+	return nil, errors.New("the kernel reports no bounding set")
 }
 
 // rewrite removes the capabilities that are not held from the process in the JSON file, at the
@@ -96,14 +96,14 @@ func bounding(status string) ([]string, error) {
 func rewrite(file string, held []string, path ...string) error {
 	content, err := os.ReadFile(file) //nolint:gosec // Named by the engine.
 	if err != nil {
-		return fmt.Errorf("reading the container's request: %w", err)
+		return fmt.Errorf("read the container's request: %w", err)
 	}
 	lesser, err := without(content, held, path...)
 	if err != nil {
-		return fmt.Errorf("reading the container's request %s: %w", file, err)
+		return fmt.Errorf("read the container's request %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, lesser, 0o600); err != nil { //nolint:gosec // As above.
-		return fmt.Errorf("writing the container's request: %w", err)
+		return fmt.Errorf("write the container's request: %w", err)
 	}
 	return nil
 }

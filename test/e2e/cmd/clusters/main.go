@@ -50,13 +50,13 @@ func run(ctx context.Context, verb string) error {
 	case "down":
 		return clusters.Delete()
 	default:
-		return fmt.Errorf("%q is not up or down", verb)
+		return fmt.Errorf("%q is neither up nor down", verb)
 	}
 }
 
 const next = `
-A host and two members run, cluster38 and cluster39, with the manager's image and
-the tests' on their nodes. Their kubeconfigs are in %[1]s. Go on with:
+A host and two members, cluster38 and cluster39, are running with the manager's image and
+the tests' image on their nodes. Their kubeconfigs are in %[1]s. To continue:
 
   export KUBECONFIG=$PWD/%[1]s/host.kubeconfig PATH=$PWD/bin:$PATH
   helm install xylem charts/xylem -n xylem-system --create-namespace --set image.tag=dev

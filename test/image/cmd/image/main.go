@@ -34,9 +34,9 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.binary, "binary", "bin/manager", "static binary for Linux")
-	flag.StringVar(&o.licence, "licence", "LICENSE", "licence that goes along")
+	flag.StringVar(&o.licence, "licence", "LICENSE", "license to include")
 	flag.StringVar(&o.tag, "tag", "xylem:dev", "name of the image")
-	flag.StringVar(&o.base, "base", scratch, "image to put it on, pulled from its registry; name it by digest for the same result every time")
+	flag.StringVar(&o.base, "base", scratch, "base image, which is pulled from its registry; name it by digest for reproducible results")
 	flag.StringVar(&o.arch, "arch", "amd64", "architecture of the binary")
 	flag.StringVar(&o.to, "to", "dist/image.tar", "archive to write, for docker load, kind load image-archive or crane push")
 	flag.Parse()
@@ -76,15 +76,15 @@ func run(ctx context.Context, o options) error {
 	}
 	digest, err := packed.Digest()
 	if err != nil {
-		return fmt.Errorf("reading the image's digest: %w", err)
+		return fmt.Errorf("read the image's digest: %w", err)
 	}
 	id, err := packed.ConfigName()
 	if err != nil {
-		return fmt.Errorf("reading the image's ID: %w", err)
+		return fmt.Errorf("read the image's ID: %w", err)
 	}
 	info, err := os.Stat(o.to)
 	if err != nil {
-		return fmt.Errorf("reading the archive: %w", err)
+		return fmt.Errorf("read the archive: %w", err)
 	}
 	fmt.Printf("image:  %s, linux/%s, on %s\ndigest: %s\nID:     %s\nfile:   %s, %.1f MB\n",
 		o.tag, o.arch, o.base, digest, id, o.to, float64(info.Size())/1e6)
@@ -95,7 +95,7 @@ func run(ctx context.Context, o options) error {
 func static(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("reading %s, which has to be a binary for Linux (GOOS=linux): %w", path, err)
+		return fmt.Errorf("read %s, which must be a binary for Linux (GOOS=linux): %w", path, err)
 	}
 	defer file.Close() //nolint:errcheck // Only read.
 	if file.Section(".interp") != nil {
@@ -110,12 +110,12 @@ func baseImage(ctx context.Context, o options) (v1.Image, error) {
 	}
 	reference, err := name.ParseReference(o.base)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no name of an image: %w", o.base, err)
+		return nil, fmt.Errorf("%q is not an image name: %w", o.base, err)
 	}
 	base, err := remote.Image(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: o.arch}))
 	if err != nil {
-		return nil, fmt.Errorf("pulling the base image (scratch needs no registry): %w", err)
+		return nil, fmt.Errorf("pull the base image (scratch needs no registry): %w", err)
 	}
 	return base, nil
 }

@@ -22,7 +22,7 @@ import (
 
 func main() {
 	to := flag.String("to", "dist/image", "Directory to write the OCI layout to.")
-	push := flag.String("push", "", "Name and tag to push the index to; none: do not push.")
+	push := flag.String("push", "", "Name and tag to push the index to. If empty, do not push.")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "Usage: index [--to DIRECTORY] [--push IMAGE:TAG] ARCHIVE…")
 		flag.PrintDefaults()
@@ -42,7 +42,7 @@ func run(ctx context.Context, to, push string, archives []string) error {
 	for _, path := range archives {
 		one, err := tarball.ImageFromPath(path, nil)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
+			return fmt.Errorf("read %s: %w", path, err)
 		}
 		images = append(images, one)
 	}
@@ -55,7 +55,7 @@ func run(ctx context.Context, to, push string, archives []string) error {
 	}
 	digest, err := index.Digest()
 	if err != nil {
-		return fmt.Errorf("reading the index's digest: %w", err)
+		return fmt.Errorf("read the index's digest: %w", err)
 	}
 	fmt.Println(digest)
 	if push == "" {
@@ -63,10 +63,10 @@ func run(ctx context.Context, to, push string, archives []string) error {
 	}
 	reference, err := name.NewTag(push)
 	if err != nil {
-		return fmt.Errorf("%q is no name of an image with a tag: %w", push, err)
+		return fmt.Errorf("%q is not an image name with a tag: %w", push, err)
 	}
 	if err := remote.WriteIndex(reference, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-		return fmt.Errorf("pushing %s: %w", reference, err)
+		return fmt.Errorf("push %s: %w", reference, err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func main() {
 	to := flag.String("to", "dist/release", "Directory to write to.")
 	licence := flag.String("licence", "LICENSE", "License to include.")
 	version := flag.String("version", "", "Version of the release, such as v0.1.0.")
-	base := flag.String("base-url", "https://github.com/xylem-io/xylem/releases/download", "URL below which releases are.")
+	base := flag.String("base-url", "https://github.com/xylem-io/xylem/releases/download", "Base URL of the releases.")
 	flag.Parse()
 	if err := run(*from, *to, *licence, *version, *base); err != nil {
 		fmt.Fprintln(os.Stderr, "plugin:", err)
@@ -39,11 +39,11 @@ func main() {
 
 func run(from, to, licence, version, base string) error {
 	if !strings.HasPrefix(version, "v") {
-		return fmt.Errorf("%q is no version: set --version, such as v0.1.0", version)
+		return fmt.Errorf("%q is not a version: set --version, such as v0.1.0", version)
 	}
 	text, err := os.ReadFile(licence) //nolint:gosec // Named on the command line.
 	if err != nil {
-		return fmt.Errorf("reading the license: %w", err)
+		return fmt.Errorf("read the license: %w", err)
 	}
 	directories, err := filepath.Glob(filepath.Join(from, "*-*"))
 	if err != nil {
@@ -58,14 +58,14 @@ func run(from, to, licence, version, base string) error {
 		system, arch, _ := strings.Cut(filepath.Base(dir), "-")
 		p, err := pack(dir, to, system, arch, text)
 		if err != nil {
-			return fmt.Errorf("packing the plugin for %s/%s: %w", system, arch, err)
+			return fmt.Errorf("pack the plugin for %s/%s: %w", system, arch, err)
 		}
 		p.URI = base + "/" + version + "/" + p.URI
 		platforms = append(platforms, p)
 	}
 	manifest, err := yaml.Marshal(krew(version, platforms))
 	if err != nil {
-		return fmt.Errorf("writing krew's manifest: %w", err)
+		return fmt.Errorf("write krew's manifest: %w", err)
 	}
 	return os.WriteFile(filepath.Join(to, "xylem.yaml"), manifest, 0o644) //nolint:gosec // To be published.
 }

@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	for _, p := range manifest.Spec.Platforms {
 		name, ok := strings.CutPrefix(p.URI, base+"/v1.2.3/")
 		if !ok {
-			t.Errorf("URI %s is not of this release", p.URI)
+			t.Errorf("URI %s does not belong to this release", p.URI)
 		}
 		path := filepath.Join(to, name)
 		content, err := os.ReadFile(path)
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if sum := fmt.Sprintf("%x", sha256.Sum256(content)); sum != p.SHA256 {
-			t.Errorf("%s has checksum %s, and the manifest says %s", name, sum, p.SHA256)
+			t.Errorf("%s has checksum %s, but the manifest has %s", name, sum, p.SHA256)
 		}
 		got[p.Selector.MatchLabels["os"]+"/"+p.Selector.MatchLabels["arch"]] = unpack(t, path)
 	}
@@ -91,7 +91,7 @@ func TestRunIsReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		if before != nil && string(before) != string(after) {
-			t.Errorf("the same binaries gave other archives:\n%s\n%s", before, after)
+			t.Errorf("the same binaries resulted in different archives:\n%s\n%s", before, after)
 		}
 		before = after
 	}
@@ -100,10 +100,10 @@ func TestRunIsReproducible(t *testing.T) {
 func TestRunRejects(t *testing.T) {
 	from, to, licence := binaries(t)
 	if err := run(from, to, licence, "", base); err == nil {
-		t.Error("no version was accepted")
+		t.Error("a missing version was accepted")
 	}
 	if err := run(t.TempDir(), to, licence, "v1.2.3", base); err == nil {
-		t.Error("no binaries were accepted")
+		t.Error("missing binaries were accepted")
 	}
 }
 

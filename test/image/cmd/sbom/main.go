@@ -20,8 +20,8 @@ import (
 
 func main() {
 	to := flag.String("to", "dist/sbom.cdx.json", "file to write")
-	version := flag.String("version", "", "version of the product, which a binary that is built of a clone does not know")
-	licence := flag.String("licence", "Apache-2.0", "licence of the product")
+	version := flag.String("version", "", "version of the product, because a binary that is built from a clone does not contain it")
+	licence := flag.String("licence", "Apache-2.0", "license of the product")
 	flag.Parse()
 	if err := run(*to, *version, *licence, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
@@ -31,13 +31,13 @@ func main() {
 
 func run(to, version, licence string, binaries []string) error {
 	if len(binaries) == 0 {
-		return fmt.Errorf("name the binaries to be described")
+		return fmt.Errorf("name the binaries to describe")
 	}
 	var infos []*debug.BuildInfo
 	for _, path := range binaries {
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("reading what %s was built of: %w", path, err)
+			return fmt.Errorf("read the build information of %s: %w", path, err)
 		}
 		infos = append(infos, info)
 	}
@@ -47,14 +47,14 @@ func run(to, version, licence string, binaries []string) error {
 	}
 	out, err := os.Create(to) //nolint:gosec // As asked for.
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer out.Close() //nolint:errcheck // Synced below.
 	if err := cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	if err := out.Sync(); err != nil {
-		return fmt.Errorf("writing %s: %w", to, err)
+		return fmt.Errorf("write %s: %w", to, err)
 	}
 	fmt.Printf("sbom: %s, %d modules in %s\n", to, len(*bom.Components), strings.Join(bases(binaries), ", "))
 	return nil
@@ -82,7 +82,7 @@ func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, erro
 	modules := map[string]cdx.Component{"std": component(cdx.ComponentTypeLibrary, debug.Module{Path: "std", Version: goVersion})}
 	for _, info := range infos {
 		if info.Main.Path != main.Path || strings.TrimPrefix(info.GoVersion, "go") != goVersion {
-			return nil, fmt.Errorf("%s was built of %s by %s, and %s by %s: not one product", info.Path, info.Main.Path, info.GoVersion, infos[0].Path, infos[0].GoVersion)
+			return nil, fmt.Errorf("%s was built from %s with %s, and %s with %s: they are not the same product", info.Path, info.Main.Path, info.GoVersion, infos[0].Path, infos[0].GoVersion)
 		}
 		for _, dep := range info.Deps {
 			if dep.Replace != nil {
@@ -90,7 +90,7 @@ func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, erro
 			}
 			c := component(cdx.ComponentTypeLibrary, *dep)
 			if hash, err := sum(dep.Sum); err != nil {
-				return nil, fmt.Errorf("reading the sum of %s: %w", dep.Path, err)
+				return nil, fmt.Errorf("read the checksum of %s: %w", dep.Path, err)
 			} else if hash != "" {
 				c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hash}}
 			}

@@ -46,8 +46,8 @@ func TestDescribe(t *testing.T) {
 
 func TestDescribeRefuses(t *testing.T) {
 	cases := map[string][]*debug.BuildInfo{
-		"two versions of Go": {info("one", "go1.26.1"), info("two", "go1.26.2")},
-		"a sum that is none": {info("one", "go1.26.1", &debug.Module{Path: "a", Version: "v1", Sum: "h1:?"})},
+		"two versions of Go":  {info("one", "go1.26.1"), info("two", "go1.26.2")},
+		"an invalid checksum": {info("one", "go1.26.1", &debug.Module{Path: "a", Version: "v1", Sum: "h1:?"})},
 	}
 	for name, infos := range cases {
 		if _, err := describe(infos, "", ""); err == nil {
@@ -76,12 +76,12 @@ func TestRunOnRealBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(to); err != nil || string(second) != string(first) {
-		t.Errorf("the second time it is another, %v", err)
+		t.Errorf("the second result differs, %v", err)
 	}
 	if err := run(to, "v1", "Apache-2.0", nil); err == nil {
-		t.Error("nothing is described")
+		t.Error("an empty list of binaries was accepted")
 	}
 	if err := run(to, "v1", "Apache-2.0", []string{to}); err == nil {
-		t.Error("what is no binary is described")
+		t.Error("a file that is not a binary was accepted")
 	}
 }

@@ -1,5 +1,4 @@
-// Package broken has a controller that reads, in every way that controllers have, what it
-// does not watch.
+// Package broken has a controller that reads unwatched objects in every way that controllers use.
 package broken
 
 import (
@@ -20,7 +19,7 @@ type reconciler struct {
 	look    looker
 }
 
-// looker is an interface of its own.
+// looker is the package's own interface.
 type looker interface{ look(context.Context) error }
 
 type byName struct{ link *member.Link }
@@ -30,7 +29,7 @@ func (b byName) look(ctx context.Context) error {
 	return b.link.Host.Get(ctx, client.ObjectKey{}, &node)
 }
 
-// Setup watches host claims only.
+// Setup watches only host claims.
 func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, look: byName{link}}
 	return link.Controller("broken", 1, r, link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey))
@@ -38,29 +37,29 @@ func Setup(link *member.Link) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	// Watched, and live: not found fault with.
+	// Watched and live reads are not reported.
 	_, _ = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 	_, _ = index.Find[corev1.Service](ctx, r.HostLive, request.NamespacedName)
-	// By a generic function, and by one of a kind.
+	// Through a generic function, and through one for a specific kind.
 	_, _, _ = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, request.NamespacedName)
 	_, _ = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, request.Name)
-	// By a variable that is one of two readers.
+	// Through a variable that is one of two readers.
 	from := r.Live
 	if request.Name != "" {
 		from = r.Cache
 	}
 	var class storagev1.StorageClass
 	_ = from.Get(ctx, request.NamespacedName, &class)
-	// By a list of objects, by a function literal, by a method that is passed on.
+	// Through a list of objects, a function literal, and a method value.
 	for _, object := range []client.Object{&corev1.Secret{}} {
 		_ = r.Cache.Get(ctx, request.NamespacedName, object)
 	}
 	read := func(into client.ObjectList) error { return r.Cache.List(ctx, into) }
 	_ = read(&corev1.EventList{})
 	r.later(r.segments)
-	// By an interface of the module.
+	// Through an interface of the module.
 	_ = r.look.look(ctx)
-	// By a structure that carries the reader on.
+	// Through a struct that contains the reader.
 	carried := struct{ reader client.Reader }{r.Host}
 	_ = carried.reader.Get(ctx, request.NamespacedName, &corev1.Namespace{})
 	return reconcile.Result{}, nested(ctx, r.Host, &corev1.ConfigMap{}, r.unnamed)

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with only the plugins of kubeadm's Corefile, so that the clients
-// of all clouds' DNS services need not be compiled.
+// Command coredns is CoreDNS with only the plugins of kubeadm's Corefile, so that the build does
+// not include clients of cloud DNS services.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command podnet provides the Pod network of a kind cluster, because kind's own kindnetd is not
-// available as a Go module. It runs in the DaemonSet that kind creates for kindnetd. It writes
-// its node's CNI configuration, and maintains a route to the Pods of every other node. It
-// supports only IPv4 and no network policies.
+// available as a Go module. It runs in the DaemonSet that kind creates for kindnetd. It writes its
+// node's CNI configuration, and maintains a route to the Pods of every other node. It supports only
+// IPv4, and no network policies.
 package main
 
 import (
@@ -29,8 +29,8 @@ const (
 	// interval is the interval at which the nodes are read. Nodes rarely change, but a restarted
 	// node has lost its routes.
 	interval = 5 * time.Second
-	// patience bounds one read. The first ones fail until kube-proxy has made the address of the
-	// API server reachable, so no Pod gets a network before Services work.
+	// patience is the timeout of one read. The first ones fail until kube-proxy has made the
+	// address of the API server reachable, so no Pod gets a network before Services work.
 	patience = 2 * time.Second
 )
 
@@ -50,12 +50,12 @@ func run(ctx context.Context) error {
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return fmt.Errorf("finding the cluster: %w", err)
+		return fmt.Errorf("find the cluster: %w", err)
 	}
 	config.Timeout = patience
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("create a client: %w", err)
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -74,7 +74,7 @@ func run(ctx context.Context) error {
 func reconcile(ctx context.Context, client kubernetes.Interface, self string) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("reading the nodes: %w", err)
+		return fmt.Errorf("read the nodes: %w", err)
 	}
 	var errs []error
 	for _, node := range nodes.Items {
@@ -121,22 +121,22 @@ func configure(subnet string) error {
 	// its final name.
 	whole := filepath.Join(filepath.Dir(conflist), ".podnet")
 	if err := os.WriteFile(whole, []byte(content), 0o644); err != nil {
-		return fmt.Errorf("writing the network's configuration: %w", err)
+		return fmt.Errorf("write the network's configuration: %w", err)
 	}
 	if err := os.Rename(whole, conflist); err != nil {
-		return fmt.Errorf("writing the network's configuration: %w", err)
+		return fmt.Errorf("write the network's configuration: %w", err)
 	}
-	slog.Info("this node's Pods have a network", "subnet", subnet)
+	slog.Info("the Pod network of this node is configured", "subnet", subnet)
 	return nil
 }
 
 func route(subnet, via string) error {
 	_, destination, err := net.ParseCIDR(subnet)
 	if err != nil {
-		return fmt.Errorf("reading the subnet of the node at %s: %w", via, err)
+		return fmt.Errorf("read the subnet of the node at %s: %w", via, err)
 	}
 	if err := netlink.RouteReplace(&netlink.Route{Dst: destination, Gw: net.ParseIP(via)}); err != nil {
-		return fmt.Errorf("routing %s to the node at %s: %w", subnet, via, err)
+		return fmt.Errorf("route %s to the node at %s: %w", subnet, via, err)
 	}
 	return nil
 }
