@@ -5,4 +5,7 @@
 // variables, parameters, results and concatenation to each place that inspects it: a search, a
 // split, a regular expression or a comparison. Only internal/wording parses texts of other
 // programs.
+//
+// It also checks the style of what people read: messages keep the style guide's rules (style.go),
+// and no text has one of the phrases that read as translated (idioms.go).
 package wording

@@ -14,23 +14,23 @@ import (
 	"strings"
 )
 
-// message is a string in the source that people read, or a part of one.
+// message is a string in the source that people read, or a part of such a string.
 type message struct {
-	// file relative to the module, and line.
+	// file is relative to the module.
 	file string
 	line int
 	text string
 }
 
-// fewest is the number of spaces from which a string is a message. Names and keys have none.
+// fewest is the minimum number of spaces in a message. Names and keys have none.
 const fewest = 2
 
-// errorsShown are the folders whose errors users read as they are: the plugin's commands.
-// Errors of controllers go to the log, which has names as values of keys.
+// errorsShown are the folders whose errors users read as they are: the plugin's commands. Errors of
+// controllers go to the log, where names are values of keys.
 var errorsShown = []string{"internal/cli/"}
 
 // messages returns the messages in the Go files below a folder of the module: every string of
-// several words, except errors that only the log shows.
+// several words, except errors that only appear in the log.
 func messages(root, folder string) ([]message, error) {
 	var found []message
 	files := token.NewFileSet()
@@ -86,7 +86,7 @@ func called(call *ast.CallExpr) string {
 // rule is a rule for every message.
 type rule struct {
 	breaks *regexp.Regexp
-	// instead says what to write.
+	// instead is the better wording.
 	instead string
 }
 
@@ -119,7 +119,10 @@ var rules = []rule{
 var commands = regexp.MustCompile("`[^`]*`")
 
 // broken returns, for each rule that a message breaks, what to write instead.
-func broken(text string) []string {
+func broken(text string) []string { return matches(rules, text) }
+
+// matches returns, for each of the rules that a text breaks, what to write instead.
+func matches(rules []rule, text string) []string {
 	text = commands.ReplaceAllString(text, "`…`")
 	var found []string
 	for _, r := range rules {

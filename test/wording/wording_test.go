@@ -17,30 +17,30 @@ var exceptions = map[string]string{
 	"internal/cli/bundle/redact.Text":       "removes credentials before a text leaves the cluster",
 	"internal/cli/tree/gather.Plain":        "puts text on one line, for a terminal",
 	"internal/cli/tree/render.Wrap":         "wraps text, for a terminal",
-	"internal/cli/why/diagnose.split":       "prints what happened and what to do on lines of their own",
-	"internal/cli/why/diagnose.toDoFor":     "prints what REASONS.md advises for the reason that the message begins with",
+	"internal/cli/why/diagnose.split":       "prints what happened and what to do on separate lines",
+	"internal/cli/why/diagnose.toDoFor":     "prints what REASONS.md advises for the reason at the beginning of the message",
 	"internal/cli/why/diagnose.Ended":       "ends a sentence, for display",
 	"internal/mirror/hostpv.Drift":          "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/pvc.AttributesOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/sanitize.Line":         "puts text on one line, for display",
-	"internal/mirror/sanitize.Plain":        "removes control characters and cuts, for display",
+	"internal/mirror/sanitize.Plain":        "removes control characters and truncates, for display",
 	"internal/mirror/snapshot.Failed":       "keeps the time of a report whose message is the same",
 	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recreated":  "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recorded":   "compares snapshot handles, which a member sends as text",
-	"internal/mirror/report.Tried.With":     "keeps what one member said for display, without what others said before it",
+	"internal/mirror/report.Tried.With":     "keeps the message of one member for display, without earlier messages of others",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range readings(source(t)) {
 		if used[r.function] = true; exceptions[r.function] == "" {
-			t.Errorf("%s: %s looks into a message by %s. Have the writer provide a field, an annotation or a reason; words of other programs are read in internal/wording", r.at, r.function, r.how)
+			t.Errorf("%s: %s inspects a message with %s. Let the writer provide a field, an annotation or a reason. Only internal/wording parses texts of other programs", r.at, r.function, r.how)
 		}
 	}
 	for function := range exceptions {
 		if !used[function] {
-			t.Errorf("%s does not look into a message any more: remove the exception", function)
+			t.Errorf("%s no longer inspects a message: remove the exception", function)
 		}
 	}
 }
