@@ -88,6 +88,10 @@ type Options struct {
 type ClusterOptions struct {
 	// Name is the cluster's: lower case letters, digits and dashes.
 	Name string
+	// Version is the minor version of kube-apiserver, kube-controller-manager and
+	// kube-scheduler, such as "1.36"; empty is that of test/kube. `make kube-versions` builds
+	// the others. Every other program is that of test/kube.
+	Version string
 	// Nodes is the number of KWOK nodes, called <name>-node-1 and so on. 0 is
 	// one in the host and two in a member; -1 none.
 	Nodes int
