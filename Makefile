@@ -29,6 +29,8 @@ E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
 # Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
 FAULT_FLAGS ?=
+# Flags of go run ./test/versions, such as VERSIONS_FLAGS='--only upgrade'.
+VERSIONS_FLAGS ?=
 # Flags and scenarios of go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
 BENCH_FLAGS ?=
 # More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
@@ -172,6 +174,11 @@ test-unit: ## Run the unit tests.
 test-integration: kube build $(HELM) $(PROMTOOL) ## Run the tests on real control planes.
 	KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL) go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
 
+# Not part of make test: the programs of the other versions take as long to build as those of make kube.
+.PHONY: test-versions
+test-versions: kube kube-versions ## Tell stories on older versions of Kubernetes in host and members, and upgrade them under load; not part of make test (VERSIONS_FLAGS).
+	KUBE_CACHE_MUTATION_DETECTOR=true go run ./test/versions --out '$(DIST)/versions' $(VERSIONS_FLAGS)
+
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).
 	go run ./test/fault enumerate $(FAULT_FLAGS)
@@ -227,6 +234,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 .PHONY: kube
 kube: ## Build the programs that loopback clusters are made of, once, into the user's cache.
 	go run ./test/controlplane/cmd/kubebuild
+
+.PHONY: kube-versions
+kube-versions: ## Build the control planes of the older versions of Kubernetes that test/kube pins, for test-versions; 10 minutes or more.
+	go run ./test/controlplane/cmd/kubebuild --kubernetes all
 
 .PHONY: kube-demo
 kube-demo: # Without what only attachment needs: the demo does not wait for it.
