@@ -32,6 +32,8 @@ E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
 # Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
 FAULT_FLAGS ?=
+# Flags of go run ./test/versions, such as VERSIONS_FLAGS='--only upgrade'.
+VERSIONS_FLAGS ?=
 # Flags and scenarios of go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
 BENCH_FLAGS ?=
 # More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
@@ -176,6 +178,11 @@ test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on r
 	rest=0; go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages || rest=$$?; \
 	wait $$stories && exit $$rest
 
+# Not part of make test: the programs of the other versions take as long to build as those of make kube.
+.PHONY: test-versions
+test-versions: kube kube-versions ## Tell stories on older versions of Kubernetes in host and members, and upgrade them under load; not part of make test (VERSIONS_FLAGS).
+	KUBE_CACHE_MUTATION_DETECTOR=true go run ./test/versions --out '$(DIST)/versions' $(VERSIONS_FLAGS)
+
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, before and after it, and make every write fail; at most an hour (FAULT_FLAGS).
 	go run ./test/fault enumerate $(FAULT_FLAGS)
@@ -231,6 +238,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 .PHONY: kube
 kube: ## Build the programs of loopback clusters once, into the user's cache.
 	go run ./test/controlplane/cmd/kubebuild
+
+.PHONY: kube-versions
+kube-versions: ## Build the control planes of the older versions of Kubernetes that test/kube pins, for test-versions; 10 minutes or more.
+	go run ./test/controlplane/cmd/kubebuild --kubernetes all
 
 .PHONY: kube-demo
 kube-demo: # Without the programs for attachment, which the demo does not need.

@@ -36,6 +36,7 @@ type Cluster struct {
 	// original.
 	nodesOf  string
 	progress func(format string, args ...any)
+	programs programs
 
 	ca         *authority
 	client     kubernetes.Interface
@@ -58,6 +59,10 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	}
 	if original != nil {
 		c.nodesOf = original.nodesOf
+	}
+	var err error
+	if c.programs, err = f.programs.of(o.Version); err != nil {
+		return nil, err
 	}
 	if n := len(c.socket()); o.Storage != nil && n > maxSocketPath {
 		return nil, fmt.Errorf("%s: a unix socket's path has at most %d characters: choose a shorter Options.Dir or TMPDIR",
@@ -87,7 +92,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	if err := c.newAudit(); err != nil {
 		return nil, err
 	}
-	c.processes = c.newProcesses(f.programs, addresses)
+	c.processes = c.newProcesses(c.programs, addresses)
 	if c.proxy, err = NewProxy(addresses.proxy, c.apiAddress); err != nil {
 		return nil, err
 	}

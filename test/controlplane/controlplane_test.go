@@ -350,6 +350,12 @@ var _ = Describe("Starting", func() {
 		Expect(err).To(MatchError(ContainSubstring("make kube")))
 	})
 
+	It("lists the known versions if an unknown version is requested", func(ctx SpecContext) {
+		_, err := controlplane.Start(ctx, controlplane.Options{Host: controlplane.ClusterOptions{Version: "1.2"}})
+		Expect(err).To(MatchError(kubebin.ErrNoVersion))
+		Expect(err).To(MatchError(ContainSubstring("1.36")))
+	})
+
 	It("quotes the log of a process that does not start, and leaves nothing behind", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		_, err := controlplane.Start(ctx, controlplane.Options{

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,24 @@ type Fleet struct {
 }
 
 // programs are the paths of the clusters' programs.
-type programs struct{ dir, csiDriver string }
+type programs struct {
+	root, dir, csiDriver string
+	// controlPlane has the programs of a cluster whose version is not the default.
+	controlPlane map[string]string
+}
 
-func (p programs) path(name string) string { return filepath.Join(p.dir, name) }
+func (p programs) path(name string) string {
+	return cmp.Or(p.controlPlane[name], filepath.Join(p.dir, name))
+}
+
+// of returns the programs of a cluster of that version; "" is the default.
+func (p programs) of(version string) (_ programs, err error) {
+	p.controlPlane = nil
+	if version != "" {
+		p.controlPlane, err = kubebin.ControlPlane(p.root, version)
+	}
+	return p, err
+}
 
 // Start starts a host and its members, in parallel, and returns when all are usable: nodes are
 // Ready and Pods can be created. After an error, nothing is left running. The error wraps
@@ -103,7 +119,7 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 	if err != nil {
 		return programs{}, err
 	}
-	p := programs{dir: o.BinDir}
+	p := programs{root: root, dir: o.BinDir}
 	if p.dir == "" {
 		if p.dir, err = kubebin.Dir(root); err != nil {
 			return programs{}, err

@@ -88,6 +88,10 @@ type Options struct {
 type ClusterOptions struct {
 	// Name is the cluster's name. It consists of lower case letters, digits and dashes.
 	Name string
+	// Version is the minor version of kube-apiserver, kube-controller-manager and kube-scheduler,
+	// such as "1.36". Empty means the version of test/kube. `make kube-versions` builds the
+	// others. All other programs are those of test/kube.
+	Version string
 	// Nodes is the number of KWOK nodes, named <name>-node-1 and so on. 0 means one in the host and
 	// two in a member; -1 means none.
 	Nodes int

@@ -28,7 +28,11 @@ const buildPrefix = ".building-"
 func Build(
 	ctx context.Context, root string, programs []string, progress func(format string, args ...any),
 ) (string, error) {
-	dir, err := Dir(root)
+	return build(ctx, defaultModule(root), programs, progress)
+}
+
+func build(ctx context.Context, m module, programs []string, progress func(format string, args ...any)) (string, error) {
+	dir, err := dirOf(m)
 	if err != nil {
 		return "", err
 	}
@@ -54,8 +58,8 @@ func Build(
 		}
 	}
 
-	for _, group := range [][]target{core, extras} {
-		if err := buildMissing(ctx, root, dir, group, programs, progress); err != nil {
+	for _, group := range m.groups {
+		if err := buildMissing(ctx, m, dir, group, programs, progress); err != nil {
 			return "", err
 		}
 	}
@@ -64,26 +68,26 @@ func Build(
 
 // buildMissing builds the missing programs among the requested ones of a group.
 func buildMissing(
-	ctx context.Context, root, dir string, group []target, programs []string, progress func(format string, args ...any),
+	ctx context.Context, m module, dir string, group []target, programs []string, progress func(format string, args ...any),
 ) error {
 	missing := missingFrom(dir, group, programs)
 	if len(missing) == 0 {
 		return nil
 	}
-	versions, err := requirements(root)
+	versions, err := requirements(m)
 	if err != nil {
 		return err
 	}
 	progress("cluster programs: building %d of %d on %d processors. With an empty Go build cache all of them take about %s",
-		len(missing), len(targets()), runtime.GOMAXPROCS(0), estimate(runtime.GOMAXPROCS(0)))
-	if err := compile(ctx, root, missing, progress); err != nil {
+		len(missing), len(m.targets()), runtime.GOMAXPROCS(0), estimate(runtime.GOMAXPROCS(0)))
+	if err := compile(ctx, m, missing, progress); err != nil {
 		return err
 	}
 	for i, t := range missing {
 		label := fmt.Sprintf("[%d/%d] %s %s", i+1, len(missing), t.name, versions[t.module])
 		start := time.Now()
 		done := ticking(func(since time.Duration) { progress("%s: linking, %s", label, since.Round(time.Second)) })
-		err := buildOne(ctx, root, t, versions, filepath.Join(dir, t.name))
+		err := buildOne(ctx, m, t, versions, filepath.Join(dir, t.name))
 		done()
 		if err != nil {
 			return err
@@ -122,12 +126,12 @@ func estimate(processors int) time.Duration {
 
 // compile compiles all packages of the programs into Go's build cache, and reports the progress.
 // The linkers reuse them.
-func compile(ctx context.Context, root string, programs []target, progress func(format string, args ...any)) error {
+func compile(ctx context.Context, m module, programs []target, progress func(format string, args ...any)) error {
 	packages := make([]string, 0, len(programs))
 	for _, t := range programs {
 		packages = append(packages, t.pkg)
 	}
-	listed := goCommand(ctx, moduleDir(root), append([]string{"list", "-mod=readonly", "-deps"}, packages...)...)
+	listed := goCommand(ctx, m.dir, append([]string{"list", "-mod=readonly", "-deps"}, packages...)...)
 	all, err := listed.Output()
 	if err != nil {
 		return failed(ctx, "listing what the cluster programs are built from", err, nil)
@@ -137,7 +141,7 @@ func compile(ctx context.Context, root string, programs []target, progress func(
 	// With -export, go list compiles without linking; -v names each package that was not in the
 	// cache.
 	args := []string{"list", "-export", "-v", "-deps", "-f", "{{/* nothing */}}", "-mod=readonly", "-trimpath", "-buildvcs=false"}
-	cmd := goCommand(ctx, moduleDir(root), append(args, packages...)...)
+	cmd := goCommand(ctx, m.dir, append(args, packages...)...)
 	var compiled lines
 	cmd.Stderr = &compiled
 	done := ticking(func(since time.Duration) {
@@ -206,12 +210,12 @@ func ticking(say func(since time.Duration)) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-func buildOne(ctx context.Context, root string, t target, versions map[string]string, path string) error {
+func buildOne(ctx context.Context, m module, t target, versions map[string]string, path string) error {
 	flags, err := buildFlags(t, versions)
 	if err != nil {
 		return err
 	}
-	return GoBuild(ctx, moduleDir(root), path, t.pkg, flags...)
+	return GoBuild(ctx, m.dir, path, t.pkg, flags...)
 }
 
 // GoBuild builds the main package pkg of the module in dir, and writes the program to path. It

@@ -39,6 +39,9 @@ const (
 // ErrMissing is wrapped by errors about programs that have not been built.
 var ErrMissing = errors.New("cluster programs are missing: run `make kube`")
 
+// kubernetes is the module of the control plane.
+const kubernetes = "k8s.io/kubernetes"
+
 // target is one program: its package, the module whose version it reports, and the variables into
 // which the version is linked.
 type target struct {
@@ -50,10 +53,10 @@ type target struct {
 // the others share their packages.
 var core = []target{
 	{Etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", func(string) []string { return nil }},
-	{APIServer, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetesVars},
-	{ControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes", kubernetesVars},
-	{Scheduler, "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes", kubernetesVars},
-	{Kubectl, "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes", kubernetesVars},
+	{APIServer, "k8s.io/kubernetes/cmd/kube-apiserver", kubernetes, kubernetesVars},
+	{ControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetes, kubernetesVars},
+	{Scheduler, "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes, kubernetesVars},
+	{Kubectl, "k8s.io/kubernetes/cmd/kubectl", kubernetes, kubernetesVars},
 	{
 		Provisioner, "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
 		"github.com/kubernetes-csi/external-provisioner/v6", mainVersion,
@@ -112,7 +115,7 @@ func kubernetesVars(version string) []string {
 func buildFlags(t target, versions map[string]string) ([]string, error) {
 	version, ok := versions[t.module]
 	if !ok {
-		return nil, fmt.Errorf("test/kube/go.mod does not require %s", t.module)
+		return nil, fmt.Errorf("no module in test/kube requires %s", t.module)
 	}
 	ldflags := "-s -w"
 	for _, v := range t.versionVars(version) {
@@ -190,12 +193,14 @@ func CacheDir() (string, error) {
 
 // Dir returns the directory of the programs of the repository at root. It may be missing or
 // incomplete: see Check.
-func Dir(root string) (string, error) {
+func Dir(root string) (string, error) { return dirOf(defaultModule(root)) }
+
+func dirOf(m module) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
-	key, err := key(root)
+	key, err := key(m)
 	if err != nil {
 		return "", err
 	}
@@ -218,14 +223,14 @@ func Check(dir string, programs []string) error {
 
 // key hashes all dependencies of the programs except the version of Go, because a new toolchain
 // does not justify a rebuild of seven minutes.
-func key(root string) (string, error) {
-	versions, err := requirements(root)
+func key(m module) (string, error) {
+	versions, err := requirements(m)
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(moduleDir(root), name)) //nolint:gosec // Of this repository.
+		content, err := os.ReadFile(filepath.Join(m.dir, name)) //nolint:gosec // Of this repository.
 		if err != nil {
 			return "", fmt.Errorf("reading what the cluster programs are built from: %w", err)
 		}
@@ -233,7 +238,7 @@ func key(root string) (string, error) {
 		h.Write(content)
 	}
 	h.Write(fmt.Appendf(nil, "%s/%s\n", runtime.GOOS, runtime.GOARCH))
-	for _, t := range targets() {
+	for _, t := range m.targets() {
 		flags, err := buildFlags(t, versions)
 		if err != nil {
 			return "", err
@@ -243,12 +248,10 @@ func key(root string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-func moduleDir(root string) string { return filepath.Join(root, "test", "kube") }
-
-// requirements reads the module versions from test/kube/go.mod. It matches only "path version"
+// requirements reads the versions in the go.mod of a module. It matches only "path version"
 // lines, and not replace lines ("path => path version").
-func requirements(root string) (map[string]string, error) {
-	content, err := os.ReadFile(filepath.Join(moduleDir(root), "go.mod"))
+func requirements(m module) (map[string]string, error) {
+	content, err := os.ReadFile(filepath.Join(m.dir, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("reading what the cluster programs are built from: %w", err)
 	}

@@ -22,14 +22,19 @@ const modules = "test/e2e/nodeimage/programs"
 // programDirs are the directories of the programs: those of the loopback clusters, and those
 // that only a node needs.
 type programDirs struct {
-	controlPlane, node string
-	// kubernetes is the version of both.
+	loopback, node string
+	// controlPlane has the programs of the control plane, by name.
+	controlPlane map[string]string
+	// kubernetes is the version of the control plane and of the node.
 	kubernetes string
 }
 
 func (d programDirs) of(name string) string {
+	if path := d.controlPlane[name]; path != "" {
+		return path
+	}
 	if slices.Contains(kubebin.Core(), name) && name != kubebin.Etcd {
-		return filepath.Join(d.controlPlane, name)
+		return filepath.Join(d.loopback, name)
 	}
 	return filepath.Join(d.node, name)
 }
@@ -89,7 +94,7 @@ func nodePrograms() []program {
 // buildPrograms builds missing programs. Those of a node are stored next to those of the
 // loopback clusters, under a hash of their sources.
 func buildPrograms(ctx context.Context, root string) (programDirs, error) {
-	controlPlane, err := kubebin.Build(ctx, root, kubebin.Core(), progress)
+	loopback, err := kubebin.Build(ctx, root, kubebin.Core(), progress)
 	if err != nil {
 		return programDirs{}, err
 	}
@@ -101,11 +106,14 @@ func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 	if err != nil {
 		return programDirs{}, err
 	}
-	dirs := programDirs{controlPlane: controlPlane, node: filepath.Join(cache, "node-"+key)}
+	dirs := programDirs{loopback: loopback, node: filepath.Join(cache, "node-"+key)}
 	if err := os.MkdirAll(dirs.node, 0o755); err != nil { //nolint:gosec // Programs, for all users.
 		return programDirs{}, fmt.Errorf("create the directory of the programs: %w", err)
 	}
 	if dirs.kubernetes, err = moduleVersion(ctx, root, kubernetes); err != nil {
+		return programDirs{}, err
+	}
+	if dirs.controlPlane, err = controlPlane(ctx, root, dirs.kubernetes); err != nil {
 		return programDirs{}, err
 	}
 	list := nodePrograms()
@@ -122,6 +130,24 @@ func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 		progress("[%d/%d] %s: %s", i+1, len(list), p.name, time.Since(start).Round(time.Second))
 	}
 	return dirs, nil
+}
+
+// controlPlane builds the control plane of the node's own release, which kubeadm requires. test/kube
+// may have a newer one.
+func controlPlane(ctx context.Context, root, release string) (map[string]string, error) {
+	parts := strings.SplitN(strings.TrimPrefix(release, "v"), ".", 3)
+	minor := strings.Join(parts[:min(len(parts), 2)], ".")
+	has, err := kubebin.Release(root, minor)
+	if err != nil {
+		return nil, err
+	}
+	if has != release {
+		return nil, fmt.Errorf("%s requires Kubernetes %s, and test/kube has %s", modules, release, has)
+	}
+	if _, err := kubebin.BuildVersion(ctx, root, minor, progress); err != nil {
+		return nil, err
+	}
+	return kubebin.ControlPlane(root, minor)
 }
 
 func build(ctx context.Context, root, path string, p program) error {

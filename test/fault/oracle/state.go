@@ -35,6 +35,8 @@ var dropped = []string{
 	"observedGeneration",
 	// The snapshot-controller adds it to a VolumeSnapshot some time after binding it.
 	"metadata.finalizers[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]",
+	// kube-controller-manager alone writes it, and only if it observes a change of a Pod.
+	"status.conditions[Unused]",
 	// The handle in a content is a number, which no pattern matches.
 	"status.creationTime",
 	// The CAs of the host and the members, and tokens.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -138,13 +139,21 @@ func (w *World) destroyed(ctx context.Context) error {
 	return w.disks(rig.One, data, 0)
 }
 
+// reported returns the conditions of a claim without Unused, which kube-controller-manager sets from
+// Kubernetes 1.37 on.
+func reported(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
+	return slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == corev1.PersistentVolumeClaimUnused
+	})
+}
+
 func (w *World) grown(ctx context.Context) error {
 	want := resource.MustParse("2Gi")
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
 		return err
 	}
-	if claim.Status.Capacity.Storage().Cmp(want) != 0 || len(claim.Status.Conditions) > 0 || len(claim.Status.AllocatedResourceStatuses) > 0 {
+	if claim.Status.Capacity.Storage().Cmp(want) != 0 || len(reported(claim)) > 0 || len(claim.Status.AllocatedResourceStatuses) > 0 {
 		return fmt.Errorf("claim %s has %s and %v", data, claim.Status.Capacity.Storage(), claim.Status.Conditions)
 	}
 	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, claim.Spec.VolumeName)

@@ -80,7 +80,7 @@ func (w *World) hasAttributes(ctx context.Context, class string) error {
 		if err != nil {
 			return err
 		}
-		if current := ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, ""); current != want || claim.Status.ModifyVolumeStatus != nil || len(claim.Status.Conditions) > 0 {
+		if current := ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, ""); current != want || claim.Status.ModifyVolumeStatus != nil || len(reported(claim)) > 0 {
 			return fmt.Errorf("claim %s has class %q in %s, not %q: %+v", data, current, c.Name(), want, claim.Status)
 		}
 		pv, err := get[corev1.PersistentVolume](ctx, w, c, claim.Spec.VolumeName)

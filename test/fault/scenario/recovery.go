@@ -96,7 +96,7 @@ func (w *World) atRest(ctx context.Context, name string) error {
 			return fmt.Errorf("claim %s is still annotated %s=%s", name, key, value)
 		}
 	}
-	if len(claim.Status.Conditions) > 0 {
+	if len(reported(claim)) > 0 {
 		return fmt.Errorf("claim %s still has conditions: %v", name, claim.Status.Conditions)
 	}
 	return nil

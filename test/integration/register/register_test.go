@@ -119,6 +119,14 @@ func registration(ctx context.Context, name string) *v1alpha1.ClusterRegistratio
 	return cr
 }
 
+// versionOf is the version that a member's API server reports.
+func versionOf(member string) string {
+	GinkgoHelper()
+	version, err := x.Fleet.Member(member).Client().Discovery().ServerVersion()
+	Expect(err).NotTo(HaveOccurred())
+	return version.GitVersion
+}
+
 func secret(ctx context.Context, name string) *corev1.Secret {
 	GinkgoHelper()
 	s := &corev1.Secret{}
@@ -311,7 +319,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("registering it")
 		out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--member-server", x.Fleet.Member(one).Server(controlplane.ViaProxy))
 		Expect(err).NotTo(HaveOccurred())
-		for _, words := range []string{"cluster38 is a member: Connected", "v1.36", "kosmos-cluster38", "cpu 64", "Next:", "tolerations: [{key: kosmos.io/node", "kubectl xylem tree", controlplane.ClassHostpath} {
+		for _, words := range []string{"cluster38 is a member: Connected", versionOf(one), "kosmos-cluster38", "cpu 64", "Next:", "tolerations: [{key: kosmos.io/node", "kubectl xylem tree", controlplane.ClassHostpath} {
 			Expect(out).To(ContainSubstring(words))
 		}
 		Expect(string(secret(ctx, one).Data[v1alpha1.KubeconfigKey])).NotTo(ContainSubstring("client-certificate"))

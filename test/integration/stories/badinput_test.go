@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // inMember creates an object in a member as its admin does, and deletes it at the end of the
@@ -133,7 +134,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		By("continuing with the Pod when the foreign one is deleted")
 		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", BeEmpty()))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 	}, SpecTimeout(storyTime))
 
 	It("is left alone, reported, and waited for: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var _ = Describe("The main flow", func() {
@@ -106,7 +108,7 @@ var _ = Describe("The main flow", func() {
 		size := func(q *resource.Quantity) int { return q.Cmp(want) }
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
 			WithTransform(func(c *corev1.PersistentVolumeClaim) int { return size(c.Status.Capacity.Storage()) }, BeZero()),
-			HaveField("Status.Conditions", BeEmpty()),
+			suite.Unreported(),
 			HaveField("Status.AllocatedResourceStatuses", BeEmpty()),
 		))
 		until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName,
@@ -119,6 +121,39 @@ var _ = Describe("The main flow", func() {
 			Expect(disk.CapacityBytes).To(Equal(want.Value()))
 		}
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ExpansionPushed", "2Gi")
+	}, SpecTimeout(storyTime))
+
+	It("leaves the condition Unused of claims to Kubernetes", func(ctx SpecContext) {
+		suite.From(x.Host, "1.37", "it does not set the condition")
+		suite.From(x.Member(one), "1.37", "it does not set the condition")
+		s := begin(ctx)
+		unused := func(status corev1.ConditionStatus) OmegaMatcher {
+			return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", corev1.PersistentVolumeClaimUnused), HaveField("Status", status))))
+		}
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unused(corev1.ConditionFalse))
+		s.deletePod(ctx, "app")
+		before := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unused(corev1.ConditionTrue))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", unused(corev1.ConditionTrue))
+
+		By("keeping it when Xylem writes the claim's status")
+		s.grow(ctx, "data", "2Gi")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("Status.Conditions", Equal(before.Status.Conditions)), HaveField("Status.Capacity",
+			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi")))))
+
+		By("not mirroring the leaf's: a Pod that waits for a node uses the root alone")
+		s.pod(ctx, "waiting", using("data"), on(plainNode))
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unused(corev1.ConditionFalse))
+		s.barrier(ctx, nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", unused(corev1.ConditionTrue))
+		claim = until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", Equal(claim.Status.Conditions)))
+		for _, entry := range claim.ManagedFields {
+			if strings.Contains(string(entry.FieldsV1.GetRawBytes()), "Unused") {
+				Expect(entry.Manager).To(Equal("kube-controller-manager"))
+			}
+		}
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("binds claims whose class in the member is Immediate", func(ctx SpecContext, class string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // teamLabel is what the registrations of these stories require; its value is the story's.
@@ -166,7 +167,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 
 		s.labelled(ctx)
 		s.running(ctx, "app")
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), HaveField("Status.Conditions", BeEmpty())))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), suite.Unreported()))
 	}, SpecTimeout(storyTime))
 
 	It("keeps what it has there when it loses the label, and gets nothing more", func(ctx SpecContext) {
@@ -260,6 +261,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 	}, SpecTimeout(storyTime))
 
 	It("keep the scheduler from choosing the member, with config/steering", func(ctx SpecContext) {
+		suite.From(x.Host, "1.36", "it serves no MutatingAdmissionPolicies")
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", x.Root("config", "steering"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {

@@ -50,6 +50,9 @@ func nodes(n *model.Node, kind, cluster string) []model.Node {
 func conditionsOf(claim *corev1.PersistentVolumeClaim) []string {
 	var messages []string
 	for _, c := range claim.Status.Conditions {
+		if c.Type == corev1.PersistentVolumeClaimUnused && c.Status == corev1.ConditionFalse {
+			continue
+		}
 		messages = append(messages, c.Message)
 	}
 	return messages

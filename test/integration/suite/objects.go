@@ -7,6 +7,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,13 @@ func Until[T any, P interface {
 		return last, err
 	}).Should(match, explain...)
 	return last
+}
+
+// Unreported matches a claim without conditions. Unused does not count: kube-controller-manager sets
+// it from Kubernetes 1.37 on.
+func Unreported() gomegatypes.GomegaMatcher {
+	return gomega.HaveField("Status.Conditions", gomega.Not(gomega.ContainElement(
+		gomega.HaveField("Type", gomega.Not(gomega.Equal(corev1.PersistentVolumeClaimUnused))))))
 }
 
 // Gone waits until an object no longer exists.

@@ -2,7 +2,11 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +17,8 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -40,7 +46,7 @@ func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, pre
 	ginkgo.ReportAfterSuite("failures", failures)
 	ginkgo.AfterEach(func() { gomega.Expect((*x).Panics()).To(gomega.Succeed()) })
 	return ginkgo.BeforeSuite(func(ctx ginkgo.SpecContext) {
-		o := options(ctx)
+		o := versioned(options(ctx))
 		o.Progress = Progress
 		var err error
 		*x, err = harness.Start(ctx, o)
@@ -56,6 +62,41 @@ func Plugin(ctx context.Context, kubeconfig string, c clock.Clock, args ...strin
 	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, c)
 	code = cli.Run(ctx, env, append([]string{"--kubeconfig", kubeconfig}, args...))
 	return stdout.String(), stderr.String(), code
+}
+
+// Environment variables with minor versions of Kubernetes, such as "1.36": of the host, and of the
+// members of the suite in their order, separated by commas. Without them, and for members that a
+// test adds, it is the version of test/kube.
+const (
+	hostVersionEnv    = "XYLEM_HOST_VERSION"
+	memberVersionsEnv = "XYLEM_MEMBER_VERSIONS"
+)
+
+// versioned returns the options with the versions of the environment, where they have none.
+func versioned(o harness.Options) harness.Options {
+	o.Host.Version = cmp.Or(o.Host.Version, os.Getenv(hostVersionEnv))
+	versions := strings.Split(os.Getenv(memberVersionsEnv), ",")
+	if o.Members == nil {
+		o.Members = controlplane.Members("cluster38", "cluster39")
+	}
+	o.Members = slices.Clone(o.Members)
+	for i := range min(len(o.Members), len(versions)) {
+		o.Members[i].Version = cmp.Or(o.Members[i].Version, versions[i])
+	}
+	return o
+}
+
+// Versioned reports whether the environment sets versions.
+func Versioned() bool { return os.Getenv(hostVersionEnv)+os.Getenv(memberVersionsEnv) != "" }
+
+// From skips the spec if the cluster's Kubernetes is older than a minor version, such as "1.36".
+func From(c *harness.Cluster, version, why string) {
+	ginkgo.GinkgoHelper()
+	served, err := c.Client().Discovery().ServerVersion()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	if kubebin.CompareVersions(served.Major+"."+served.Minor, version) < 0 {
+		ginkgo.Skip(c.Name() + " has Kubernetes " + served.GitVersion + ": " + why)
+	}
 }
 
 // Progress writes a line to the spec's output.

@@ -21,10 +21,14 @@ const (
 )
 
 // claimConditions returns all conditions of a claim, because each reports a problem or
-// progress.
+// progress. The exception is Unused=False, which every claim that a Pod uses has from Kubernetes
+// 1.37 on.
 func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
 	var shown []model.Condition
 	for _, c := range claim.Status.Conditions {
+		if c.Type == corev1.PersistentVolumeClaimUnused && c.Status == corev1.ConditionFalse {
+			continue
+		}
 		shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 	}
 	return shown

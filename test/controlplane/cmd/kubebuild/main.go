@@ -1,7 +1,8 @@
 // Command kubebuild builds the programs of loopback clusters once, into the user's cache directory:
 // etcd, the Kubernetes control plane, kubectl, the CSI sidecars, KWOK, and the tests' CSI driver.
 // It needs only the Go toolchain. With --core, it builds only the programs that every cluster
-// needs, and those that its arguments name.
+// needs, and those that its arguments name. With --kubernetes, it builds only the control plane of
+// another version.
 package main
 
 import (
@@ -20,9 +21,10 @@ import (
 func main() {
 	printDir := flag.Bool("print-dir", false, "print the directory of the programs, and build nothing")
 	onlyCore := flag.Bool("core", false, "build only the programs that every cluster needs, and those that the arguments name")
+	version := flag.String("kubernetes", "", "build only the control plane of this minor version, such as 1.36, or of all versions in test/kube: all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *printDir, *onlyCore, flag.Args())
+	err := run(ctx, *printDir, *onlyCore, *version, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubebuild:", err)
@@ -30,7 +32,9 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, printDir, onlyCore bool, extras []string) error {
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func run(ctx context.Context, printDir, onlyCore bool, version string, extras []string) error {
 	root, err := kubebin.Root()
 	if err != nil {
 		return err
@@ -43,7 +47,9 @@ func run(ctx context.Context, printDir, onlyCore bool, extras []string) error {
 		fmt.Println(dir)
 		return nil
 	}
-	progress := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	if version != "" {
+		return buildVersions(ctx, root, version)
+	}
 	programs := kubebin.All()
 	for _, name := range extras {
 		if !slices.Contains(programs, name) {
@@ -58,4 +64,21 @@ func run(ctx context.Context, printDir, onlyCore bool, extras []string) error {
 	}
 	_, err = kubebin.CSIDriver(ctx, root, progress)
 	return err
+}
+
+// buildVersions builds the control plane of a version, or of all.
+func buildVersions(ctx context.Context, root, version string) error {
+	versions := []string{version}
+	if version == "all" {
+		var err error
+		if versions, err = kubebin.Versions(root); err != nil {
+			return err
+		}
+	}
+	for _, v := range versions {
+		if _, err := kubebin.BuildVersion(ctx, root, v, progress); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,107 @@
+// Command versions tells stories on hosts and members of several versions of Kubernetes, and
+// upgrades them under load. It prints a table with what ran and how long. `make test-versions`
+// builds the versions and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// timeout bounds one run.
+const timeout = 30 * time.Minute
+
+func main() {
+	only := flag.String("only", "", "run only what this regular expression matches in a row of the table, such as 'upgrade' or '^1.36'")
+	out := flag.String("out", "dist/versions", "directory for the output of the tests and the table")
+	list := flag.Bool("list", false, "print the table without times, and run nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *only, *out, *list)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "versions:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only, out string, list bool) error {
+	filter, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	root, err := kubebin.Root()
+	if err != nil {
+		return err
+	}
+	versions, err := kubebin.Versions(root)
+	if err != nil {
+		return err
+	}
+	if out, err = filepath.Abs(out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // Results, readable to all.
+		return fmt.Errorf("making the directory of the results: %w", err)
+	}
+	var rows []row
+	for _, r := range matrix(versions) {
+		if filter.MatchString(strings.Join([]string{r.host, r.members(), r.what}, " ")) {
+			rows = append(rows, r)
+		}
+	}
+	if !list {
+		for i := range rows {
+			rows[i].run(ctx, root, out)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	table := tableOf(rows)
+	fmt.Print(table)
+	if list {
+		return nil
+	}
+	failed := make([]error, 0, len(rows))
+	for _, r := range rows {
+		failed = append(failed, r.failed)
+	}
+	return errors.Join(append(failed, os.WriteFile(filepath.Join(out, "table.md"), []byte(table), 0o600))...)
+}
+
+// run runs the test of a row, with its output in a file.
+func (r *row) run(ctx context.Context, root, out string) {
+	name := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(strings.Join([]string{r.what, r.host, r.members()}, "-")) + ".log"
+	log, err := os.Create(filepath.Join(out, name)) //nolint:gosec // In the directory that the caller named.
+	if err != nil {
+		r.failed = fmt.Errorf("writing the output: %w", err)
+		return
+	}
+	defer func() { r.failed = errors.Join(r.failed, log.Close()) }()
+	fmt.Fprintf(os.Stderr, "versions: host %s, members %s: %s\n", r.host, r.members(), r.what)
+	start := time.Now()
+	args := append([]string{"test", "-count=1", "-v", "-timeout", timeout.String(), r.pkg}, r.args...)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own tests.
+	cmd.Dir, cmd.Env = root, append(os.Environ(), r.env...)
+	cmd.Stdout, cmd.Stderr = io.Writer(log), log
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	err = cmd.Run()
+	r.took = time.Since(start)
+	if err != nil {
+		r.failed = fmt.Errorf("host %s, members %s: %s: %w: see %s", r.host, r.members(), r.what, err, log.Name())
+	}
+}

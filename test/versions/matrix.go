@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// row is one run: versions of the host and of the members, and a test on them.
+type row struct {
+	host   string
+	member []string
+	what   string
+	pkg    string
+	args   []string
+	env    []string
+
+	took   time.Duration
+	failed error
+}
+
+func (r *row) members() string { return strings.Join(r.member, ", ") }
+
+// stories are those of the rules for namespaces and of the main flow.
+var stories = []string{"-ginkgo.focus-file=namespaces_test.go", "-ginkgo.focus-file=flow_test.go"}
+
+// matrix returns the runs for minor versions, of which the first is the default: every version by
+// itself, the newest host with the older members, the oldest host with newer members, and an
+// upgrade from each older version.
+func matrix(versions []string) []row {
+	ordered := slices.Clone(versions)
+	slices.SortFunc(ordered, func(a, b string) int { return kubebin.CompareVersions(b, a) })
+	newest, oldest := ordered[0], ordered[len(ordered)-1]
+	var rows []row
+	for _, v := range ordered {
+		rows = append(rows, told(v, v, v))
+	}
+	if newest == oldest {
+		return rows
+	}
+	rows = append(rows, told(newest, ordered[1], oldest), told(oldest, newest, ordered[1]))
+	for _, v := range ordered[1:] {
+		rows = append(rows, row{
+			host: v, member: []string{v, v}, what: "upgrade to " + newest + " under load",
+			pkg: "./test/integration/upgrade", env: []string{"XYLEM_UPGRADE_FROM=" + v},
+		})
+	}
+	return rows
+}
+
+func told(host string, members ...string) row {
+	return row{
+		host: host, member: members, what: "stories: rules, main flow",
+		pkg: "./test/integration/stories", args: stories,
+		env: []string{"XYLEM_HOST_VERSION=" + host, "XYLEM_MEMBER_VERSIONS=" + strings.Join(members, ",")},
+	}
+}
+
+// tableOf returns the runs as a table in Markdown.
+func tableOf(rows []row) string {
+	var b strings.Builder
+	b.WriteString("| Host | Members | Ran | Result | Seconds |\n|---|---|---|---|---|\n")
+	for _, r := range rows {
+		result, seconds := "passed", fmt.Sprintf("%.0f", r.took.Seconds())
+		switch {
+		case r.failed != nil:
+			result = "**failed**"
+		case r.took == 0:
+			result, seconds = "not run", ""
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.host, r.members(), r.what, result, seconds)
+	}
+	return b.String()
+}
