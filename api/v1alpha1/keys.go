@@ -227,6 +227,12 @@ const (
 	// controller names its content after it.
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
+	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities of the host for a class of a
+	// member whose driver publishes no capacity. Then capacity is an estimate, from the other
+	// members or from a size that the driver rejected. The scheduler ranks members by it, and
+	// excludes them by maximumVolumeSize.
+	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
+
 	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose member
 	// was deregistered: the name of its registration.
 	AnnotationClusterGone = Prefix + "cluster-gone"
@@ -293,6 +299,10 @@ const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 // NodeMemberAway is the condition of a virtual node that is True, with the cause, once its member
 // has been away for longer than the node's grace period. The Node may still be Ready.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
+
+// NodeCSINode is the condition of a virtual node that is False while the host's scheduler finds no
+// CSINode of Xylem's for the node. It exists only while there is something to report.
+const NodeCSINode corev1.NodeConditionType = Prefix + "CSINode"
 
 // TaintMemberAway is the key of the NoSchedule taint of a virtual node whose member is away and
 // whose registration keeps the Pods.

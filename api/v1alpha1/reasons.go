@@ -283,7 +283,8 @@ const (
 	ReasonClaimForeign = "ClaimNotOfPod"
 	// ReasonVolumeUnreachable: the Pod is on a node of another member, or of the host itself, which
 	// cannot reach its volumes. To do: let the scheduler place the Pod. If it uses a promise that
-	// any member may fulfill, set nodeSelector xylem.io/virtual-node: "true".
+	// any member may fulfill, in a host before Kubernetes 1.37, set nodeSelector
+	// xylem.io/virtual-node: "true".
 	ReasonVolumeUnreachable = "VolumeUnreachable"
 	// ReasonVolumeAwaited: the Pod no longer waits for the leaf of a claim. To do: nothing.
 	ReasonVolumeAwaited = "VolumeAwaited"
@@ -479,7 +480,8 @@ const (
 	// member. Xylem does not connect networks. To do: set spec.node.podCIDRs of the registration if
 	// the networks are connected, and check the route.
 	ReasonEndpointsInMember = "EndpointsInMember"
-	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: Xylem did not create it, and its settings
-	// differ from what Xylem needs. To do: delete it, so that Xylem creates it again.
+	// ReasonNotOfXylem: on a CSIDriver, csi.xylem.io or mock.csi.virtual-kubelet.io: Xylem did not
+	// create it, and its settings differ from what Xylem needs. To do: delete it, so that Xylem
+	// creates it again.
 	ReasonNotOfXylem = "NotOfXylem"
 )
