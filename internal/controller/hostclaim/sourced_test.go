@@ -86,7 +86,7 @@ func TestSourced(t *testing.T) {
 		"not there, a host's node is selected":              {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
 		"not there, and placed: root_pvc's":                 {observed: seen(copying(gone), placed)},
 		"its member is not registered":                      {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
-		"its member is not connected":                       {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "goes on"}},
+		"its member is not connected":                       {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "continues"}},
 		"the manager is connecting to its member":           {observed: seen(copying(inB(connecting)))},
 		"its member does not admit it":                      {observed: seen(copying(inB(connected, withClass, refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`only be created in member "b"`}},
 		"the class excludes its member":                     {observed: seen(copying(inB(connected, withClass, inZone("z2"))), onlyIn("z1")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{"allowedTopologies"}},

@@ -173,7 +173,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Eventually(ctx, func(ctx context.Context) (string, int) {
 			out, _, code := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "-n", s.namespace, "why", "pod", "app")
 			return out, code
-		}).Should(And(HavePrefix(`Pod "`+s.namespace+`/app" does not run: the claim is to be created from snapshot "golden"`), ContainSubstring("is not ready to use"), ContainSubstring("the pool tank7 is full"), ContainSubstring("\nTo do: ")))
+		}).Should(And(HavePrefix(`Pod "`+s.namespace+`/app" does not run: the claim waits for its data source, snapshot "golden"`), ContainSubstring("is not ready to use"), ContainSubstring("the pool tank7 is full"), ContainSubstring("\nTo do: ")))
 		s.neverMade(ctx, "copy")
 		Expect(member.SetFaults()).To(Succeed())
 		s.running(ctx, "app", nodeTwo)
