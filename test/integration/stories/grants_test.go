@@ -39,7 +39,7 @@ var (
 		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "the same for the driver of promises",
 		"patch events":                                  "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
 		"patch secrets in xylem-system":                 "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
-		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has set otherwise is made anew",
+		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has changed is re-created",
 	}
 	reviewedMember = map[string]string{
 		"create serviceaccounts/token xylem in xylem-system": "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
@@ -170,7 +170,7 @@ func compare(where string, e exercised, reviewed, optional map[string]string) er
 			wrong = append(wrong, fmt.Errorf("%s: %s:\n  %s", where, what, strings.Join(rights, "\n  ")))
 		}
 	}
-	tell("granted and never used: take it off, or have it reviewed", e.Unused)
+	tell("granted and never used: remove it, or have it reviewed", e.Unused)
 	for _, right := range slices.Sorted(maps.Keys(optional)) {
 		if !slices.Contains(e.Refused, right) {
 			wrong = append(wrong, fmt.Errorf("%s: optional, and never refused: %s", where, right))
@@ -180,7 +180,7 @@ func compare(where string, e exercised, reviewed, optional map[string]string) er
 	tell("too much", e.Broad)
 	for _, right := range slices.Sorted(maps.Keys(reviewed)) {
 		if !slices.Contains(e.Granted, right) {
-			wrong = append(wrong, fmt.Errorf("%s: reviewed, and not granted any more: %s", where, right))
+			wrong = append(wrong, fmt.Errorf("%s: reviewed, but no longer granted: %s", where, right))
 		}
 	}
 	return errors.Join(wrong...)
