@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -97,7 +96,7 @@ func (r *row) run(ctx context.Context, root, out string) {
 	args := append([]string{"test", "-count=1", "-v", "-timeout", timeout.String(), r.pkg}, r.args...)
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own tests.
 	cmd.Dir, cmd.Env = root, append(os.Environ(), r.env...)
-	cmd.Stdout, cmd.Stderr = io.Writer(log), log
+	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	err = cmd.Run()
 	r.took = time.Since(start)

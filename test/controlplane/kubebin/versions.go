@@ -125,7 +125,7 @@ func ControlPlane(root, version string) (map[string]string, error) {
 		return nil, err
 	}
 	if err := Check(dir, controlPlane); err != nil {
-		return nil, fmt.Errorf("Kubernetes %s: %w", cmp.Or(version, "of test/kube"), err)
+		return nil, fmt.Errorf("control plane of Kubernetes %s: %w, and `make kube-versions` for older versions", cmp.Or(version, "in test/kube"), err)
 	}
 	paths := map[string]string{}
 	for _, name := range controlPlane {

@@ -31,7 +31,7 @@ type load struct {
 	failed []error
 }
 
-// start starts the workers. They outlive no context: stop ends them.
+// start starts the workers. stop ends them.
 func start(ctx context.Context, namespace string, nodes ...string) *load {
 	l := &load{namespace: namespace, quit: make(chan struct{}), ended: map[string]int{}}
 	for _, node := range nodes {

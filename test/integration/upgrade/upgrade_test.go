@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,20 +53,20 @@ var _ = Describe("Kubernetes", func() {
 		manager := x.Manager.PID()
 
 		l := start(ctx, namespace, nodeOne, nodeTwo)
-		load := func(what string) {
+		loaded := func(what string) {
 			GinkgoHelper()
 			before, err := l.least(nodeOne, nodeTwo)
 			Expect(err).NotTo(HaveOccurred())
 			By(what)
 			Eventually(ctx, func() (int, error) { return l.least(nodeOne, nodeTwo) }).WithTimeout(storyTime).Should(BeNumerically(">=", before+between))
 		}
-		load("all clusters at " + from)
+		loaded("all clusters at " + from)
 		for _, version := range later(from) {
 			for _, c := range []*harness.Cluster{x.Host, x.Member(one), x.Member(two)} {
 				By(fmt.Sprintf("upgrading %s to %s", c.Name(), version))
 				Expect(c.Upgrade(ctx, version)).To(Succeed())
 				reports(ctx, c, version)
-				load(fmt.Sprintf("%s at %s", c.Name(), version))
+				loaded(fmt.Sprintf("%s at %s", c.Name(), version))
 			}
 		}
 		Expect(l.stop()).To(Succeed())
@@ -176,5 +175,5 @@ func left(ctx context.Context) ([]string, error) {
 			names = append(names, "Pod "+pods.Items[i].Name+" in "+c.Name())
 		}
 	}
-	return slices.Clip(names), nil
+	return names, nil
 }
