@@ -227,6 +227,11 @@ const (
 	// controller names its content after it.
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
+	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities of the host for a class of a
+	// member whose driver reports no capacity: spec.capacity is an estimate from the other
+	// members, by which the scheduler ranks them. maximumVolumeSize is no estimate.
+	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
+
 	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose
 	// member was deregistered: the name that it was registered under.
 	AnnotationClusterGone = Prefix + "cluster-gone"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,6 +75,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			return []string{hostclass.NameOf(claim), anyClass}
 		})},
 		{&corev1.PersistentVolumeClaim{}, claimsBySource, by(waitingSource)},
+		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(classOf)},
 		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, by(func(registration *v1alpha1.ClusterRegistration) string {
 			return registration.Status.ClusterID
 		})},

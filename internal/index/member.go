@@ -28,7 +28,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 			return string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)
 		})},
 		{&corev1.PersistentVolume{}, volumesByRootID, by(func(pv *corev1.PersistentVolume) string { return pv.Annotations[v1alpha1.AnnotationRootUID] })},
-		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(func(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName })},
+		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(classOf)},
 	}...))
 }
 
@@ -51,7 +51,10 @@ func VolumesOfRoot(ctx context.Context, r client.Reader, root types.UID) ([]core
 	return volumes(ctx, r, client.MatchingFields{volumesByRootID: string(root)})
 }
 
-// SegmentsOf returns the CSIStorageCapacities of a member's class, in all namespaces.
+func classOf(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName }
+
+// SegmentsOf returns the CSIStorageCapacities of a class: in a member those of its drivers, in the
+// host those that Xylem publishes for members.
 func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1.CSIStorageCapacity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}, ReadOnly); err != nil {

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -31,6 +32,9 @@ const (
 	// capacity after each volume and for each node, but the scheduler reads it only once for
 	// a Pod. Removals, and capacity that is known to be too high, do not wait.
 	pause = 2 * time.Second
+	// estimateAgain is how often an estimate is compared with what other members report. Their
+	// changes do not enqueue requests here, which would multiply them by the number of members (I7).
+	estimateAgain = 30 * time.Second
 )
 
 // Options configures the controller of one member.
@@ -117,12 +121,18 @@ func (r *reconciler) observe(ctx context.Context, class string) (observed, time.
 	}
 	now := r.Clock.Now()
 	limit, until, limited := r.Exhausted.Limit(name, now)
-	o.segments, err = index.SegmentsOf(ctx, r.Cache, name)
-	if !limited {
+	if o.segments, err = index.SegmentsOf(ctx, r.Cache, name); err != nil {
 		return o, 0, err
 	}
-	o.limit = &limit
-	return o, until.Sub(now), err
+	var again time.Duration
+	if limited {
+		o.limit, again = &limit, until.Sub(now)
+	}
+	if len(o.segments) == 0 {
+		again = min(cmp.Or(again, estimateAgain), estimateAgain)
+		o.others, err = index.SegmentsOf(ctx, r.Host, class)
+	}
+	return o, again, err
 }
 
 // ofCapacity enqueues the host class of an object that Xylem created.

@@ -29,6 +29,9 @@ type observed struct {
 	// limit is the largest size that may fit, or nil if the driver rejected none.
 	segments []storagev1.CSIStorageCapacity
 	limit    *resource.Quantity
+	// others are the CSIStorageCapacities in the host of all members for the class. They are
+	// read only if there are no segments.
+	others []storagev1.CSIStorageCapacity
 	// capacity is the existing CSIStorageCapacity in the host, or nil.
 	capacity *storagev1.CSIStorageCapacity
 }
@@ -69,6 +72,10 @@ func decide(o observed) decision {
 		after.Labels = map[string]string{}
 	}
 	maps.Copy(after.Labels, want.Labels)
+	delete(after.Annotations, v1alpha1.AnnotationCapacityEstimated)
+	if len(want.Annotations) > 0 {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationCapacityEstimated, want.Annotations[v1alpha1.AnnotationCapacityEstimated])
+	}
 	if equality.Semantic.DeepEqual(o.capacity, after) {
 		return decision{}
 	}
@@ -87,10 +94,15 @@ func (o observed) promisesTooMuch() bool {
 
 // published returns the desired object.
 func published(o observed) *storagev1.CSIStorageCapacity {
-	// The scheduler's filter uses MaximumVolumeSize. Its scoring (alpha) dereferences
-	// Capacity without a nil check
-	// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-	has := availableIn(o.segments).within(o.limit)
+	// The scheduler's filter uses MaximumVolumeSize. Its scoring uses Capacity, and dereferences it
+	// without a nil check (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+	has := availableIn(o.segments)
+	var annotations map[string]string
+	if free, ok := o.estimate(); ok {
+		has.free = free
+		annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
+	}
+	has = has.within(o.limit)
 	return &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: nameOf(o.hostClass.Name, o.member.ClusterID),
@@ -99,6 +111,7 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 				v1alpha1.LabelCluster:   o.member.Registration,
 				v1alpha1.LabelClusterID: o.member.ClusterID,
 			},
+			Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterRegistration", Name: o.registration.Name, UID: o.registration.UID,
 			}},

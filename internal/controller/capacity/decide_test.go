@@ -75,7 +75,16 @@ func TestDecide(t *testing.T) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 			o.capacity = published(*o)
 		}), nothing},
-		"a size was rejected":  {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"a size was rejected":                              {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"another member reports capacity":                  {seen(standing(), beside("100Gi")), patch},
+		"the published estimate":                           {seen(beside("100Gi"), keeping), nothing},
+		"an estimate that is wrong by less than a quarter": {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
+		"an estimate that is wrong by more than a quarter": {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
+		"an estimate of a full member":                     {seen(beside("0"), keeping), nothing},
+		"an estimate that no member supports any more":     {seen(beside("100Gi"), keeping, beside()), patch},
+		"the driver reports what was estimated": {seen(beside("100Gi"), keeping, func(o *observed) {
+			o.segments, o.others = []storagev1.CSIStorageCapacity{segment("100Gi", "")}, nil
+		}), patch},
 		"a different topology": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
 	} {
 		t.Run(name, func(t *testing.T) {

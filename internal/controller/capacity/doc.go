@@ -13,6 +13,13 @@
 // because many drivers create none. The controller does not read CSIDriver objects of
 // members, so a driver that has not created its first object yet also counts as unlimited.
 //
+// Such a class has no free capacity to rank members by, which the scheduler does from Kubernetes
+// 1.37: it prefers the member where the claim takes the smallest share. So the controller publishes
+// an estimate in capacity, the median of what the other members report for the class, with the
+// annotation xylem.io/capacity-estimated. maximumVolumeSize stays unlimited, so the scheduler
+// excludes no member by an estimate. If no member reports any, all count as unlimited, and are
+// equal. The estimate is compared every 30 s, and written again only if it is wrong by a quarter.
+//
 // If the driver rejected a size for lack of space (exhausted.Sizes), the controller publishes
 // less capacity until that record expires. It writes other changes at most every two seconds
 // for each class and member (I7).

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"math"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,7 +18,8 @@ var unlimited = available{math.MaxInt64, math.MaxInt64}
 // availableIn returns the capacity of a member according to the CSIStorageCapacities of one class.
 // A volume must fit into one segment, so each value is the maximum of all segments. Without
 // any segment, the capacity is unlimited. As in the scheduler, MaximumVolumeSize takes
-// precedence over Capacity, and a segment without a topology or without both values has no
+// precedence over Capacity. A segment that reports only MaximumVolumeSize has at least that much
+// free space. A segment without a topology or without both values has no
 // capacity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding,
 // capacitySufficient).
 func availableIn(segments []storagev1.CSIStorageCapacity) available {
@@ -30,12 +32,9 @@ func availableIn(segments []storagev1.CSIStorageCapacity) available {
 		if s.NodeTopology == nil {
 			continue
 		}
-		largest := s.MaximumVolumeSize
-		if largest == nil {
-			largest = s.Capacity
-		}
+		largest := cmp.Or(s.MaximumVolumeSize, s.Capacity)
 		r.largest = max(r.largest, bytes(largest))
-		r.free = max(r.free, bytes(s.Capacity))
+		r.free = max(r.free, bytes(cmp.Or(s.Capacity, largest)))
 	}
 	return r
 }

@@ -39,7 +39,7 @@ func TestAvailable(t *testing.T) {
 		"one segment":                         {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "", available{5 * gi, 5 * gi}},
 		"its largest volume is smaller":       {[]storagev1.CSIStorageCapacity{segment("5Gi", "2Gi")}, "", available{2 * gi, 5 * gi}},
 		"its largest volume is larger":        {[]storagev1.CSIStorageCapacity{segment("5Gi", "8Gi")}, "", available{8 * gi, 5 * gi}},
-		"only its largest volume is reported": {[]storagev1.CSIStorageCapacity{segment("", "2Gi")}, "", available{2 * gi, 0}},
+		"only its largest volume is reported": {[]storagev1.CSIStorageCapacity{segment("", "2Gi")}, "", available{2 * gi, 2 * gi}},
 		"two do not add up":                   {[]storagev1.CSIStorageCapacity{segment("5Gi", ""), segment("3Gi", "")}, "", available{5 * gi, 5 * gi}},
 		"each value from its best segment":    {[]storagev1.CSIStorageCapacity{segment("5Gi", "1Gi"), segment("3Gi", "2Gi")}, "", available{2 * gi, 5 * gi}},
 		"a full segment":                      {[]storagev1.CSIStorageCapacity{segment("0", "")}, "", available{}},

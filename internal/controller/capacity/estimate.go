@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"math"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// tolerance is the factor by which an estimate may be wrong before it is written again. Other
+// members' capacities change with each volume.
+const tolerance = 1.25
+
+// estimate returns the free capacity to publish for a class of which the member reports none: the
+// median of the other members' capacities. It returns false if the member reports its capacity, or
+// if no other member does. From Kubernetes 1.37, the scheduler prefers the node with the lowest
+// share of requested capacity, so a member that counts as unlimited would get all claims.
+func (o observed) estimate() (int64, bool) {
+	if len(o.segments) > 0 {
+		return 0, false
+	}
+	var reported []int64
+	for i := range o.others {
+		other := &o.others[i]
+		if other.Labels[v1alpha1.LabelClusterID] != o.member.ClusterID && !estimated(other) && bytes(other.Capacity) != math.MaxInt64 {
+			reported = append(reported, bytes(other.Capacity))
+		}
+	}
+	if len(reported) == 0 {
+		return 0, false
+	}
+	slices.Sort(reported)
+	median := reported[(len(reported)-1)/2] // the lower one of two
+	if published := o.capacity; published != nil && estimated(published) && near(bytes(published.Capacity), median) {
+		return bytes(published.Capacity), true
+	}
+	return median, true
+}
+
+func estimated(capacity *storagev1.CSIStorageCapacity) bool {
+	return capacity.Annotations[v1alpha1.AnnotationCapacityEstimated] != ""
+}
+
+// near reports whether two sizes differ by the tolerance at most.
+func near(a, b int64) bool { return float64(max(a, b)) <= tolerance*float64(min(a, b)) }

@@ -1,0 +1,80 @@
+package capacity
+
+import (
+	"math"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// other returns what the host publishes of a member for the class.
+func other(cluster, free string, change ...func(*storagev1.CSIStorageCapacity)) storagev1.CSIStorageCapacity {
+	c := segment(free, "")
+	c.Labels = map[string]string{v1alpha1.LabelClusterID: cluster}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// beside sets the capacities that other members report.
+func beside(free ...string) func(*observed) {
+	return func(o *observed) {
+		o.others = nil
+		for _, f := range free {
+			o.others = append(o.others, other("a91e", f))
+		}
+	}
+}
+
+// keeping sets the object that is published for what was observed so far.
+func keeping(o *observed) { o.capacity = published(*o) }
+
+func asEstimate(c *storagev1.CSIStorageCapacity) {
+	c.Annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
+}
+
+func asUnlimited(c *storagev1.CSIStorageCapacity) {
+	c.Capacity = resource.NewQuantity(math.MaxInt64, resource.BinarySI)
+}
+
+func TestEstimate(t *testing.T) {
+	const gi = 1 << 30
+	for name, tc := range map[string]struct {
+		observed observed
+		// free and largest are what is published, and estimated whether it is marked.
+		free, largest int64
+		estimated     bool
+	}{
+		"no other member":          {seen(), math.MaxInt64, math.MaxInt64, false},
+		"one other member":         {seen(beside("5Gi")), 5 * gi, math.MaxInt64, true},
+		"the median of three":      {seen(beside("1Gi", "900Gi", "8Gi")), 8 * gi, math.MaxInt64, true},
+		"the lower median of four": {seen(beside("1Gi", "900Gi", "8Gi", "9Gi")), 8 * gi, math.MaxInt64, true},
+		"a member that is full":    {seen(beside("0")), 0, math.MaxInt64, true},
+		"others report none either": {seen(func(o *observed) {
+			o.others = []storagev1.CSIStorageCapacity{other("a91e", "", asUnlimited), other("77b2", "5Gi", asEstimate)}
+		}), math.MaxInt64, math.MaxInt64, false},
+		"its own object is no other member's": {seen(func(o *observed) {
+			o.others = []storagev1.CSIStorageCapacity{other("3f0c", "5Gi")}
+		}), math.MaxInt64, math.MaxInt64, false},
+		"its driver reports capacity": {seen(beside("5Gi"), func(o *observed) {
+			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
+		}), gi, gi, false},
+		"a size was rejected":                    {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("2Gi") }), 2 * gi, 2 * gi, true},
+		"a size above the estimate was rejected": {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("7Gi") }), 5 * gi, 7 * gi, true},
+		"a small change keeps the estimate":      {seen(beside("5Gi"), keeping, beside("4Gi")), 5 * gi, math.MaxInt64, true},
+		"a large change":                         {seen(beside("5Gi"), keeping, beside("3Gi")), 3 * gi, math.MaxInt64, true},
+		"many small changes":                     {seen(beside("8Gi"), keeping, beside("7Gi"), keeping, beside("6Gi"), keeping), 6 * gi, math.MaxInt64, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := published(tc.observed)
+			if got.Capacity.Value() != tc.free || got.MaximumVolumeSize.Value() != tc.largest || estimated(got) != tc.estimated {
+				t.Errorf("capacity %d, maximum volume size %d, estimated %t; want %d, %d, %t",
+					got.Capacity.Value(), got.MaximumVolumeSize.Value(), estimated(got), tc.free, tc.largest, tc.estimated)
+			}
+		})
+	}
+}
