@@ -209,4 +209,15 @@ const (
 	// ReasonMemberUnreachable: the deletion needs the member, which is unreachable. To do:
 	// make the member reachable, or set the annotation xylem.io/force-deregister.
 	ReasonMemberUnreachable = "MemberUnreachable"
+	// ReasonCSINodeNameTaken: a CSINode with the name of the virtual node exists, and Xylem did
+	// not create it. From Kubernetes 1.37, Pods with volumes of members cannot be placed on the
+	// node. It is also the reason of the Node's condition xylem.io/CSINode, and of Pods. To do:
+	// delete that CSINode, so that Xylem creates its own.
+	ReasonCSINodeNameTaken = "CSINodeNameTaken"
+	// ReasonCSINodeMissing: the host's API server does not let Xylem write the CSINode of the
+	// virtual node; the message has its answer. From Kubernetes 1.37, Pods with volumes of
+	// members cannot be placed on the node. It is also the reason of the Node's condition
+	// xylem.io/CSINode, and of Pods. To do: let the manager's account create and patch CSINodes
+	// (config/rbac, or the chart), and check the host's admission policies.
+	ReasonCSINodeMissing = "CSINodeMissing"
 )

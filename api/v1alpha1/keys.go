@@ -301,6 +301,10 @@ const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 // for longer than the node's grace, with the cause. The Node may be Ready anyway.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
 
+// NodeCSINode is the condition of a virtual node that is False while the host's scheduler finds no
+// CSINode of Xylem's for the node. It exists only while there is something to report.
+const NodeCSINode corev1.NodeConditionType = Prefix + "CSINode"
+
 // TaintMemberAway is the key of the taint, effect NoSchedule, of a virtual node whose member
 // is away, where the registration keeps its Pods.
 const TaintMemberAway = Prefix + "member-away"

@@ -287,7 +287,8 @@ const (
 	ReasonClaimForeign = "ClaimNotOfPod"
 	// ReasonVolumeUnreachable: the Pod is on a node that cannot reach its volumes: one of
 	// another member, or of the host itself. To do: let the scheduler place the Pod; for a
-	// promise that may be used anywhere, with nodeSelector xylem.io/virtual-node: "true".
+	// promise that may be used anywhere, in a host before Kubernetes 1.37, with nodeSelector
+	// xylem.io/virtual-node: "true".
 	ReasonVolumeUnreachable = "VolumeUnreachable"
 	// ReasonVolumeAwaited: the Pod waited for a claim's leaf, and no longer does. To do:
 	// nothing.
@@ -483,7 +484,8 @@ const (
 	// member. Xylem connects no networks. To do: set spec.node.podCIDRs of the registration if
 	// the networks are connected, and check the route.
 	ReasonEndpointsInMember = "EndpointsInMember"
-	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: Xylem did not create it, and it
-	// differs from what Xylem needs. To do: delete it, so that Xylem creates its own.
+	// ReasonNotOfXylem: on a CSIDriver, csi.xylem.io or mock.csi.virtual-kubelet.io: Xylem did
+	// not create it, and it differs from what Xylem needs. To do: delete it, so that Xylem
+	// creates its own.
 	ReasonNotOfXylem = "NotOfXylem"
 )

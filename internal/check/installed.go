@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -48,7 +49,12 @@ func (c *Checker) Installed(ctx context.Context, i Installation) error {
 		{"the API server serves ClusterRegistrations", func(ctx context.Context) error {
 			return c.Client.List(ctx, &v1alpha1.ClusterRegistrationList{}, client.Limit(1))
 		}},
-		{"the CSIDriver " + v1alpha1.ProvisionerName + " is as the scheduler needs it", c.driver},
+		{"the CSIDriver " + v1alpha1.ProvisionerName + " is as the scheduler needs it", func(ctx context.Context) error {
+			return c.driver(ctx, v1alpha1.ProvisionerName, true)
+		}},
+		{"the CSIDriver " + v1alpha1.PromiseDriverName + " is as the scheduler needs it", func(ctx context.Context) error {
+			return c.driver(ctx, v1alpha1.PromiseDriverName, false)
+		}},
 		{"the policy " + i.Policy + " protects Xylem's keys", func(ctx context.Context) error {
 			return c.policy(ctx, i.Policy)
 		}},
@@ -58,13 +64,13 @@ func (c *Checker) Installed(ctx context.Context, i Installation) error {
 	})
 }
 
-func (c *Checker) driver(ctx context.Context) error {
+func (c *Checker) driver(ctx context.Context, name string, capacity bool) error {
 	var driver storagev1.CSIDriver
-	if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver); err != nil {
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &driver); err != nil {
 		return err
 	}
-	if s := driver.Spec; s.StorageCapacity == nil || !*s.StorageCapacity || s.AttachRequired == nil || *s.AttachRequired {
-		return fmt.Errorf("it needs storageCapacity: true and attachRequired: false. The leading manager corrects it")
+	if s := driver.Spec; ptr.Deref(s.StorageCapacity, false) != capacity || ptr.Deref(s.AttachRequired, true) {
+		return fmt.Errorf("it needs storageCapacity: %t and attachRequired: false. The leading manager corrects it", capacity)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package guarded
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -11,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods and claims,
@@ -96,6 +99,17 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 		return err
 	}
 	return r.patch(ctx, by, before, after)
+}
+
+// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, also if Xylem's
+// installation created it.
+func (r *Root) PreventScheduling(ctx context.Context, by Actor, driver *storagev1.CSIDriver) error {
+	if !slices.Contains(nodes.Drivers(), driver.Name) {
+		return foreign(driver, "it is not the CSIDriver of a host PV")
+	}
+	after := driver.DeepCopy()
+	after.Spec.PreventPodSchedulingIfMissing = ptr.To(true)
+	return r.patch(ctx, by, driver, after)
 }
 
 // RecordImport records on an admin's host PV which leaf PV it represents.

@@ -69,6 +69,15 @@ func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
 	return members, nil
 }
 
+// VirtualNodes returns the Nodes that represent members.
+func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes: %w", err)
+	}
+	return list.Items, nil
+}
+
 // registered is a registration with its virtual node, which may be nil.
 type registered struct {
 	*v1alpha1.ClusterRegistration

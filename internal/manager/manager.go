@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -211,7 +212,7 @@ func identity() string {
 }
 
 // hostCache configures the host's cache. It has the Secrets and CSIStorageCapacities of the
-// manager's namespace only. Other Secrets are read live.
+// manager's namespace only, and of CSINodes Xylem's own. Others are read live.
 func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
@@ -220,6 +221,7 @@ func hostCache(namespace string, watches *http.Client, revision *hostrevision.Mo
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
+			&storagev1.CSINode{}:            {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})},
 			&corev1.Node{}:                  {Transform: revision.Seen(reduceNode)},
 			&corev1.PersistentVolumeClaim{}: {Transform: revision.Seen(share.Transform)},
 			&corev1.PersistentVolume{}:      {Transform: revision.Seen(share.Transform)},

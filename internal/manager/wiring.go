@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
+	"github.com/xylem-io/xylem/internal/controller/csinode"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
 	"github.com/xylem-io/xylem/internal/controller/hostclass"
@@ -135,6 +136,7 @@ func (w *wiring) add(ctx context.Context) error {
 			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
 			Grace: w.options.NodeGrace,
 		},
+		csinode.Name:            &csinode.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}},
 		csidriver.Name:          &csidriver.Reconciler{Client: reader, Recorder: recorder},
 		hostclaim.Name:          &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
 		hostservice.Name:        &hostservice.Reconciler{Client: reader, Recorder: recorder},

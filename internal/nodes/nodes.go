@@ -64,6 +64,10 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 		c.Message = awayMessage(registration, away)
 		return c
 	}
+	if csiNode := Condition(node, v1alpha1.NodeCSINode); csiNode != nil {
+		c.Reason, c.Message = csiNode.Reason, csiNode.Message
+		return c
+	}
 	if ready == nil {
 		c.Message = fmt.Sprintf("Node %q does not report yet whether it is Ready", name)
 		return c

@@ -29,6 +29,14 @@ func away(reason string) *corev1.Node {
 	return node
 }
 
+func withoutCSINode() *corev1.Node {
+	node := virtual(corev1.ConditionTrue)
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCSINodeNameTaken, Message: "as reported",
+	})
+	return node
+}
+
 func TestReadyCondition(t *testing.T) {
 	plain := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", Labels: map[string]string{v1alpha1.LabelClusterID: "id"}}}
 	other := virtual(corev1.ConditionTrue)
@@ -50,6 +58,7 @@ func TestReadyCondition(t *testing.T) {
 		"unknown":            {virtual(corev1.ConditionUnknown), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"ready":              {virtual(corev1.ConditionTrue), "id", false, metav1.ConditionTrue, v1alpha1.ReasonNodeReady},
 		"away":               {away(v1alpha1.ReasonUnreachable), "id", false, metav1.ConditionFalse, v1alpha1.ReasonMemberAway},
+		"without a CSINode":  {withoutCSINode(), "id", false, metav1.ConditionFalse, v1alpha1.ReasonCSINodeNameTaken},
 		"being read":         {away(v1alpha1.ReasonSyncing), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"being connected":    {away(v1alpha1.ReasonConnecting), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 	} {

@@ -41,6 +41,8 @@ var readers = map[string]side{
 	"hostservice.Reconciler.Client":         host,
 	"waitingpod.Reconciler.Client":          host,
 	"csidriver.Reconciler.Client":           host,
+	"csinode.Reconciler.Client":             host,
+	"csinode.Reconciler.Live":               live,
 	"heartbeat.Heartbeat.Cache":             host,
 	"heartbeat.Heartbeat.Live":              live,
 	"hostclaim.Reconciler.Client":           host,

@@ -47,6 +47,7 @@ func plain(namespace string) []listing {
 	in := client.InNamespace(namespace)
 	return []listing{
 		{"csidrivers", storagev1.SchemeGroupVersion.WithKind("CSIDriver"), nil},
+		{"csinodes", storagev1.SchemeGroupVersion.WithKind("CSINode"), []client.ListOption{created}},
 		{"csistoragecapacities", storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), []client.ListOption{in, created}},
 		{"validatingadmissionpolicies", admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), []client.ListOption{labelled}},
 		{"validatingadmissionpolicybindings", admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), []client.ListOption{labelled}},

@@ -32,7 +32,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation in the host and in members",
 		Long: `Check whether Xylem is installed as this version ships it, and whether what it needs works: definition, manager,
-rights, admission policies, CSIDriver, feature gates, clocks, tokens, the path from the API server to the manager,
+rights, admission policies, CSIDrivers, feature gates, clocks, tokens, the path from the API server to the manager,
 DaemonSets on virtual nodes, snapshots, and what earlier members left over; and in each member its version, clock,
 policies, rights and fence. Each finding has a remedy.
 

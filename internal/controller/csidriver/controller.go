@@ -2,6 +2,7 @@ package csidriver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,14 +11,18 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -30,7 +35,7 @@ const (
 	reportAgain = 5 * time.Minute
 )
 
-// Reconciler manages the CSIDriver object.
+// Reconciler manages the CSIDriver objects.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -39,7 +44,9 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch;create
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io,verbs=patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io;mock.csi.virtual-kubelet.io,verbs=patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
@@ -47,38 +54,67 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(ours)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(both)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(
+			predicate.NewPredicateFuncs(isVirtual), route.Concerning(route.Relabelled))).
 		WatchesRawSource(source.Func(atStart)).
 		Complete(guarded.Settling(r))
 }
 
-var theRequest = reconcile.Request{NamespacedName: types.NamespacedName{Name: v1alpha1.ProvisionerName}}
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
 
-// atStart enqueues the request even if the object does not exist.
-func atStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	queue.Add(theRequest)
+// atStart enqueues the requests even if the objects do not exist.
+func atStart(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	for _, request := range both(ctx, nil) {
+		queue.Add(request)
+	}
 	return nil
 }
 
 func ours(_ context.Context, driver client.Object) []reconcile.Request {
-	if driver.GetName() != v1alpha1.ProvisionerName {
+	if !slices.Contains(nodes.Drivers(), driver.GetName()) {
 		return nil
 	}
-	return []reconcile.Request{theRequest}
+	return []reconcile.Request{requestFor(driver.GetName())}
 }
 
-// Reconcile creates, patches or deletes the object as needed.
+// both enqueues both objects, because the CSINodes of all virtual nodes concern them.
+func both(context.Context, client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range nodes.Drivers() {
+		requests = append(requests, requestFor(name))
+	}
+	return requests
+}
+
+func isVirtual(obj client.Object) bool {
+	node, ok := obj.(*corev1.Node)
+	return ok && nodes.IsVirtual(node)
+}
+
+// Reconcile creates, patches or deletes one object as needed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	complete := false
+	if preventable(driver) {
+		if complete, err = r.complete(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	switch d := decide(driver); d.do {
+	switch d := decide(request.Name, driver, complete); d.do {
 	case nothing:
 	case create:
 		err = host.Create(ctx, actor, d.after)
 	case patch:
 		err = host.Patch(ctx, actor, driver, d.after)
+	case prevent:
+		err = host.PreventScheduling(ctx, actor, driver)
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
@@ -88,6 +124,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
 	}
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing object
+}
+
+// complete reports whether all virtual nodes have a CSINode that names the drivers. The scheduler
+// would place no Pod with volumes on any other.
+func (r *Reconciler) complete(ctx context.Context) (bool, error) {
+	virtual, err := index.VirtualNodes(ctx, r.Client)
+	if err != nil {
+		return false, err
+	}
+	for i := range virtual {
+		csiNode, err := index.Find[storagev1.CSINode](ctx, r.Client, index.Named(virtual[i].Name))
+		if err != nil || csiNode == nil || !nodes.NamesDrivers(csiNode) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // contradicts emits an event on a foreign CSIDriver that differs from what Xylem needs.

@@ -17,6 +17,8 @@ const (
 	nothing act = iota
 	create
 	patch
+	// prevent sets preventPodSchedulingIfMissing on an object that Xylem's installation created.
+	prevent
 	// remove deletes an object that differs in an immutable field. The deletion event
 	// enqueues the request to re-create it.
 	remove
@@ -31,25 +33,47 @@ type decision struct {
 	wrong string
 }
 
-func wanted() *storagev1.CSIDriver {
+// wanted returns a new object. It does not set preventPodSchedulingIfMissing, which needs the
+// CSINodes first.
+func wanted(name string) *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   v1alpha1.ProvisionerName,
+			Name:   name,
 			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
 		},
 		Spec: storagev1.CSIDriverSpec{
 			AttachRequired:  ptr.To(false),
 			PodInfoOnMount:  ptr.To(false),
-			StorageCapacity: ptr.To(true),
+			StorageCapacity: ptr.To(tracked(name)),
 		},
 	}
 }
 
-// decide decides what to do with the object, which may be nil. It compares only the fields
-// that Xylem needs, because the API server sets defaults in others.
-func decide(driver *storagev1.CSIDriver) decision {
+// tracked reports whether the scheduler requires a CSIStorageCapacity. It knows the provisioner of
+// a claim's class, which is the same for promises.
+func tracked(name string) bool { return name == v1alpha1.ProvisionerName }
+
+// shipped reports whether the chart or config/storage created the object.
+func shipped(driver *storagev1.CSIDriver) bool { return driver.Labels[labelName] == labelValue }
+
+const (
+	labelName  = "app.kubernetes.io/name"
+	labelValue = "xylem"
+)
+
+// preventable reports whether the host's scheduler can keep Pods off nodes without the driver, and
+// does not do so yet. Hosts that do not know the field drop it; all others set its default. The
+// field is never unset, because then Pods of promises could be placed on nodes of the host.
+func preventable(driver *storagev1.CSIDriver) bool {
+	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil && !*driver.Spec.PreventPodSchedulingIfMissing
+}
+
+// decide decides what to do with the object of the given name, which may be nil. complete reports
+// whether all virtual nodes have a CSINode that names it. decide compares only the fields that
+// Xylem needs, because the API server sets defaults in others.
+func decide(name string, driver *storagev1.CSIDriver, complete bool) decision {
 	if driver == nil {
-		return decision{do: create, after: wanted()}
+		return decision{do: create, after: wanted(name)}
 	}
 	after := driver.DeepCopy()
 	var wrong []string
@@ -62,10 +86,16 @@ func decide(driver *storagev1.CSIDriver) decision {
 	set("attachRequired", &after.Spec.AttachRequired, false)
 	immutable := len(wrong) > 0 // only attachRequired is immutable
 	set("podInfoOnMount", &after.Spec.PodInfoOnMount, false)
-	set("storageCapacity", &after.Spec.StorageCapacity, true)
+	set("storageCapacity", &after.Spec.StorageCapacity, tracked(name))
+	others := len(wrong)
+	if complete && preventable(driver) {
+		set("preventPodSchedulingIfMissing", &after.Spec.PreventPodSchedulingIfMissing, true)
+	}
 	switch {
 	case len(wrong) == 0:
 		return decision{}
+	case others == 0 && shipped(driver):
+		return decision{do: prevent}
 	case driver.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		return decision{do: report, wrong: strings.Join(wrong, ", ")}
 	case immutable:

@@ -6,35 +6,76 @@ import (
 	"github.com/google/go-cmp/cmp"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 func TestDecide(t *testing.T) {
-	driver := func(change func(*storagev1.CSIDriver)) *storagev1.CSIDriver {
-		d := wanted()
-		change(d)
+	driver := func(change ...func(*storagev1.CSIDriver)) *storagev1.CSIDriver {
+		d := wanted(v1alpha1.ProvisionerName)
+		for _, f := range change {
+			f(d)
+		}
 		return d
 	}
+	prevents := func(value bool) func(*storagev1.CSIDriver) {
+		return func(d *storagev1.CSIDriver) { d.Spec.PreventPodSchedulingIfMissing = ptr.To(value) }
+	}
+	shipped := func(d *storagev1.CSIDriver) {
+		d.Labels = map[string]string{labelName: labelValue, v1alpha1.LabelManagedBy: "Helm"}
+	}
+	foreign := func(d *storagev1.CSIDriver) { d.Labels = nil }
 	for name, tc := range map[string]struct {
 		driver *storagev1.CSIDriver
-		want   decision
+		// incomplete means that a virtual node has no CSINode yet.
+		incomplete bool
+		want       decision
 	}{
-		"no object":      {nil, decision{do: create, after: wanted()}},
-		"up to date":     {wanted(), decision{}},
-		"foreign, equal": {driver(func(d *storagev1.CSIDriver) { d.Labels = nil }), decision{}},
-		"fields with defaults": {driver(func(d *storagev1.CSIDriver) {
+		"no object":      {want: decision{do: create, after: driver()}},
+		"up to date":     {driver: driver()},
+		"foreign, equal": {driver: driver(foreign)},
+		"fields with defaults": {driver: driver(func(d *storagev1.CSIDriver) {
 			d.Spec.RequiresRepublish = ptr.To(false)
 			d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
-		}), decision{}},
-		"capacity not tracked": {driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), decision{do: patch, after: wanted()}},
-		"attach required":      {driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), decision{do: remove}},
-		"foreign, different": {driver(func(d *storagev1.CSIDriver) {
-			d.Labels, d.Spec.StorageCapacity, d.Spec.AttachRequired = nil, ptr.To(false), nil
-		}), decision{do: report, wrong: "attachRequired is not false, storageCapacity is not true"}},
+		})},
+		"capacity not tracked": {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: patch, after: driver()}},
+		"attach required":      {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), want: decision{do: remove}},
+		"foreign, different": {driver: driver(foreign, func(d *storagev1.CSIDriver) {
+			d.Spec.StorageCapacity, d.Spec.AttachRequired = ptr.To(false), nil
+		}), want: decision{do: report, wrong: "attachRequired is not false, storageCapacity is not true"}},
+
+		"the host knows the field":                    {driver: driver(prevents(false)), want: decision{do: patch, after: driver(prevents(true))}},
+		"the host knows it, and a CSINode is missing": {driver: driver(prevents(false)), incomplete: true},
+		"the field is set":                            {driver: driver(prevents(true))},
+		"the field is set, and a CSINode is missing":  {driver: driver(prevents(true)), incomplete: true},
+		"shipped, on a host that drops the field":     {driver: driver(shipped)},
+		"shipped":                                        {driver: driver(shipped, prevents(false)), want: decision{do: prevent}},
+		"shipped, and a CSINode is missing":              {driver: driver(shipped, prevents(false)), incomplete: true},
+		"shipped, and changed":                           {driver: driver(shipped, prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: report, wrong: "storageCapacity is not true, preventPodSchedulingIfMissing is not true"}},
+		"foreign, on a host that knows the field":        {driver: driver(foreign, prevents(false)), want: decision{do: report, wrong: "preventPodSchedulingIfMissing is not true"}},
+		"foreign, and a CSINode is missing":              {driver: driver(foreign, prevents(false)), incomplete: true},
+		"capacity not tracked, and a CSINode is missing": {driver: driver(prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), incomplete: true, want: decision{do: patch, after: driver(prevents(false))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.driver), cmp.AllowUnexported(decision{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(v1alpha1.ProvisionerName, tc.driver, !tc.incomplete), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPromiseDriver: the scheduler looks for capacity of the class's provisioner, not of the driver
+// of promises.
+func TestPromiseDriver(t *testing.T) {
+	promises := wanted(v1alpha1.PromiseDriverName)
+	if promises.Name != v1alpha1.PromiseDriverName || *promises.Spec.StorageCapacity || *promises.Spec.AttachRequired {
+		t.Errorf("got %v", promises)
+	}
+	if got := decide(promises.Name, promises, true); got.do != nothing {
+		t.Errorf("decision %v, want none", got)
+	}
+	promises.Spec.StorageCapacity = ptr.To(true)
+	if got := decide(promises.Name, promises, true); got.do != patch || *got.after.Spec.StorageCapacity {
+		t.Errorf("decision %v, want a patch to storageCapacity: false", got)
 	}
 }

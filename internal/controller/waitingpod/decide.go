@@ -100,7 +100,7 @@ func (o observed) onWrongNode() *mirror.Refusal {
 	c := o.claims[0]
 	remedy := "Re-create the Pod without spec.nodeName"
 	if c.volume != nil && hostpv.IsPromise(c.volume) {
-		remedy = fmt.Sprintf("Re-create the Pod with nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
+		remedy = fmt.Sprintf("Re-create the Pod. In a host before Kubernetes 1.37, also set nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
 			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeUnreachable, Message: fmt.Sprintf(
@@ -269,6 +269,9 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	}
 	if taints := placement.Untolerated(o.pod, m.Node); len(taints) > 0 {
 		return untolerated(taints)
+	}
+	if c := nodes.Condition(m.Node, v1alpha1.NodeCSINode); c != nil {
+		return &obstacle{c.Reason, "has no CSINode of Xylem's in the host", fmt.Sprintf("See the condition %s of `kubectl describe node %s`.", c.Type, m.NodeName)}
 	}
 	return o.noCapacity(m)
 }

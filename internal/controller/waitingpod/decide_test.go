@@ -229,6 +229,15 @@ func TestDecide(t *testing.T) {
 			observed: seen(each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},
+		"no CSINode": {
+			observed: seen(each(func(m *index.Member) {
+				m.Node.Status.Conditions = append(m.Node.Status.Conditions, corev1.NodeCondition{
+					Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCSINodeNameTaken, Message: "as reported",
+				})
+			})),
+			reason: v1alpha1.ReasonCSINodeNameTaken,
+			says:   []string{"no CSINode", "kubectl describe node kosmos-a"},
+		},
 		"a namespace that is not admitted": {
 			observed: seen(func(o *observed) {
 				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

@@ -65,6 +65,21 @@ func capacityObject(change ...func(client.Object)) client.Object {
 	}, change...)
 }
 
+// csiNode returns a CSINode as the manager creates it for a virtual node.
+func csiNode(change ...func(client.Object)) client.Object {
+	return built(&storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: unique("csinode")},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: v1alpha1.PromiseDriverName, NodeID: "some-node"}}},
+	}, change...)
+}
+
+func naming(driver string) func(client.Object) {
+	return func(o client.Object) {
+		spec := &o.(*storagev1.CSINode).Spec
+		spec.Drivers = append(spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: "some-node"})
+	}
+}
+
 func driver(name string) client.Object {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}
 }
@@ -195,6 +210,9 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a published capacity", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
+		entry("a virtual node's CSINode", may, of(csiNode, managed)),
+		entry("a CSINode without its label", mayNot, of(csiNode)),
+		entry("a CSINode that names another driver", mayNot, of(csiNode, managed, naming("ebs.csi.aws.com"))),
 	)
 
 	DescribeTable("decides what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
@@ -276,6 +294,13 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			return registrationSecret(func(o client.Object) { o.SetNamespace(namespace) })
 		}, written(v1alpha1.KubeconfigKey)),
 		entry("a capacity of another provisioner", mayNot, whole, of(capacityObject), managed),
+		entry("a virtual node's CSINode", may, whole, of(csiNode, managed), naming(v1alpha1.ProvisionerName)),
+		entry("the same, with an entry of another driver", may, whole, of(csiNode, managed, naming("ebs.csi.aws.com")), naming(v1alpha1.ProvisionerName)),
+		entry("the same, without any entry", may, whole, of(csiNode, managed, func(o client.Object) {
+			o.(*storagev1.CSINode).Spec.Drivers = []storagev1.CSINodeDriver{}
+		}), naming(v1alpha1.ProvisionerName)),
+		entry("another driver in it", mayNot, whole, of(csiNode, managed), naming("ebs.csi.aws.com")),
+		entry("a kubelet's CSINode", mayNot, whole, of(csiNode), managed),
 		entry("a registration's finalizer", may, whole, of(someRegistration), func(o client.Object) {
 			o.SetFinalizers([]string{v1alpha1.FinalizerRegistration})
 		}),
@@ -312,6 +337,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a published capacity", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver(unique("driver")) }),
+		entry("a virtual node's CSINode", mayNot, of(csiNode, managed)),
 	)
 
 	It("lets the manager finish a Pod that its owner has deleted, as its kubelet would", func(ctx SpecContext) {

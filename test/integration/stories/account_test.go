@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -150,6 +151,7 @@ var _ = Describe("Xylem", Serial, func() {
 			{"root", x.Host, &corev1.Pod{}, "app"},
 			{"root", x.Host, &corev1.PersistentVolume{}, volume},
 			{"root", x.Host, &corev1.Node{}, nodeOne},
+			{"root", x.Host, &storagev1.CSINode{}, nodeOne},
 			{"root", x.Host, &v1alpha1.ClusterRegistration{}, one},
 			{"leaf", member, &corev1.PersistentVolumeClaim{}, "data"},
 			{"leaf", member, &corev1.Pod{}, "app"},
@@ -284,7 +286,11 @@ var writers = map[string]map[string]string{
 		"xylem-root-pv":              `^metadata/finalizers`,
 		"xylem-cluster-registration": `^metadata/(finalizers|annotations/xylem\.io/cluster-gone)`,
 	},
-	"root Node":                {"xylem-virtual-node": `^metadata/(labels|annotations)|^spec/(taints|unschedulable|podCIDR|podCIDRs|providerID)|^status/`},
+	"root Node": {
+		"xylem-virtual-node": `^metadata/(labels|annotations)|^spec/(taints|unschedulable|podCIDR|podCIDRs|providerID)|^status/`,
+		"xylem-csi-node":     `^status/conditions/type=xylem\.io/CSINode`,
+	},
+	"root CSINode":             {"xylem-csi-node": `^metadata/(labels|ownerReferences)|^spec/drivers`},
 	"root StorageClass":        {"xylem-reflected-class": `^metadata/labels|^provisioner|^reclaimPolicy|^volumeBindingMode|^allowVolumeExpansion|^allowedTopologies`},
 	"root Lease":               {"xylem-heartbeat": `^metadata/|^spec/`},
 	"root ClusterRegistration": {"xylem-cluster-registration": `^metadata/finalizers|^status/`},

@@ -70,6 +70,7 @@ var kinds = map[string]fields{
 	},
 	"Namespace":          {"status": whole{}},
 	"CSIDriver":          {"spec": whole{}},
+	"CSINode":            {"spec": whole{}},
 	"CSIStorageCapacity": {"capacity": whole{}, "maximumVolumeSize": whole{}, "nodeTopology": whole{}, "storageClassName": whole{}},
 	"Lease":              {"spec": whole{}},
 	"Deployment": {

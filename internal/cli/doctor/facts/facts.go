@@ -84,7 +84,8 @@ type Host struct {
 	Deployment Object[appsv1.Deployment]
 	Leader     Object[coordinationv1.Lease]
 	Definition Object[unstructured.Unstructured]
-	Driver     Object[storagev1.CSIDriver]
+	// Driver and Promises are the CSIDrivers of volumes in members, and of promises.
+	Driver, Promises Object[storagev1.CSIDriver]
 	// Mutating tells whether the API server serves MutatingAdmissionPolicies.
 	Mutating Object[bool]
 
@@ -93,6 +94,8 @@ type Host struct {
 	// manager through them.
 	Nodes List[corev1.Node]
 	Paths map[string]Path
+	// CSINodes are those that Xylem created for them.
+	CSINodes List[storagev1.CSINode]
 
 	DaemonSets List[appsv1.DaemonSet]
 	// Control has the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, where

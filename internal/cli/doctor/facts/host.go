@@ -53,6 +53,12 @@ func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Ti
 			h.Driver = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.ProvisionerName, client.ObjectKey{Name: v1alpha1.ProvisionerName})
 		},
 		func() {
+			h.Promises = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.PromiseDriverName, client.ObjectKey{Name: v1alpha1.PromiseDriverName})
+		},
+		func() {
+			h.CSINodes = list(ctx, r, "CSINodes of virtual nodes", &storagev1.CSINodeList{}, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }, created)
+		},
+		func() {
 			h.Registrations = list(ctx, r, "ClusterRegistrations", &v1alpha1.ClusterRegistrationList{},
 				func(l *v1alpha1.ClusterRegistrationList) []v1alpha1.ClusterRegistration { return l.Items })
 		},

@@ -231,16 +231,3 @@ func bindingsOf(all []admissionv1.ValidatingAdmissionPolicyBinding, policy strin
 	}
 	return of
 }
-
-// driver checks the CSIDriver, from which the scheduler knows that capacity counts.
-func driver(h *facts.Host) []Finding {
-	switch d := h.Driver.Item; {
-	case !h.Driver.Read:
-		return nil
-	case d == nil:
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for claims of members", v1alpha1.ProvisionerName), "The leading manager creates it. Check that one runs, and may do so."}}
-	case !ptr.Deref(d.Spec.StorageCapacity, false), ptr.Deref(d.Spec.AttachRequired, true):
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: true and attachRequired: false", v1alpha1.ProvisionerName), "The leading manager corrects it. Check that one runs, and may do so."}}
-	}
-	return []Finding{ok(CheckDriver, "", "CSIDriver %q is as the scheduler needs it", v1alpha1.ProvisionerName)}
-}

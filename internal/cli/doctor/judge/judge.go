@@ -24,7 +24,7 @@ func Of(f *facts.Facts) (*Checkup, error) {
 	}
 	var all []Finding
 	for _, some := range [][]Finding{
-		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), driver(h),
+		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), drivers(h),
 		controlPlane(h), clockHere(h), registrations(h), tokens(f), nodeAPI(h), daemonSets(h), hostSnapshots(h), hostLeftovers(h),
 	} {
 		all = append(all, some...)

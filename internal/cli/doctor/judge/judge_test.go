@@ -83,7 +83,9 @@ func healthy(t *testing.T) *facts.Facts {
 				Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Webhooks: items[metav1.PartialObjectMetadata](), Snapshots: read(true),
 			},
 			Mutating: read(true), Namespace: "xylem-system", Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second)), Definition: read(*definition),
-			Driver:        read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false)}}),
+			Driver:        read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false), PreventPodSchedulingIfMissing: ptr.To(true)}}),
+			Promises:      read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false), AttachRequired: ptr.To(false)}}),
+			CSINodes:      items(csiNode("kosmos-a"), csiNode("kosmos-b")),
 			Registrations: items(r), Nodes: items(node), Paths: map[string]facts.Path{"kosmos-a": {Code: 200}},
 			DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}),
 			Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
@@ -132,6 +134,13 @@ func problems(c *Checkup) []string {
 		}
 	}
 	return all
+}
+
+// csiNode returns the CSINode of a virtual node.
+func csiNode(name string) storagev1.CSINode {
+	return storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: v1alpha1.ProvisionerName}, {Name: v1alpha1.PromiseDriverName},
+	}}}
 }
 
 func TestOf(t *testing.T) {
@@ -251,8 +260,19 @@ func TestOf(t *testing.T) {
 		"member 1.34":   {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.34.0" }, nil, ""},
 		"an old member": {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
 
-		"no CSIDriver":         {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
-		"CSIDriver is changed": {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
+		"no CSIDriver":             {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
+		"no CSIDriver of promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
+		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode of Xylem's: Node "kosmos-a"`},
+		"no CSINode, and the scheduler does not look for it": {func(h *facts.Host, _ *facts.Member) {
+			h.CSINodes.Items = nil
+			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
+		}, []string{"Warning Driver"}, "nodes of the host"},
+		"no CSINode in a host before 1.37": {func(h *facts.Host, _ *facts.Member) {
+			h.CSINodes.Items = nil
+			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = nil
+		}, nil, ""},
+		"a CSINode without a driver": {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items[0].Spec.Drivers = nil }, []string{"Error Driver"}, "kosmos-a"},
+		"CSIDriver is changed":       {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
 
 		"a gate of the API server": {func(h *facts.Host, _ *facts.Member) {
 			h.Gates = read(map[string]bool{"VolumeAttributesClass": false, "Other": false})

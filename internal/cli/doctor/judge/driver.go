@@ -1,0 +1,63 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// drivers checks the CSIDrivers, from which the scheduler knows that capacity and CSINodes count.
+func drivers(h *facts.Host) []Finding {
+	found := slices.Concat(
+		driver(h.Driver, v1alpha1.ProvisionerName, true, "claims of members"),
+		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods of promises"))
+	if h.Driver.Item == nil || h.Driver.Item.Spec.PreventPodSchedulingIfMissing == nil || !h.Nodes.Read || !h.CSINodes.Read {
+		return found
+	}
+	level, effect := Warning, "the scheduler may choose nodes of the host for Pods of promises"
+	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
+		level, effect = Error, "the scheduler places no Pods with volumes of members on them"
+	}
+	if names := withoutCSINode(h); len(names) > 0 {
+		found = append(found, Finding{level, CheckDriver, "", fmt.Sprintf("no CSINode of Xylem's: %s. Until they have one, %s", named("Node", names), effect),
+			fmt.Sprintf("See the condition %s of `kubectl describe node NAME`. If there is none, check that a manager runs.", v1alpha1.NodeCSINode)})
+	}
+	return found
+}
+
+// driver checks one CSIDriver. what are the objects that nodes of the host must not get.
+func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
+	switch {
+	case !d.Read:
+		return nil
+	case d.Item == nil:
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for %s", name, what), "The leading manager creates it. Check that one runs, and may do so."}}
+	case ptr.Deref(d.Item.Spec.StorageCapacity, false) != capacity, ptr.Deref(d.Item.Spec.AttachRequired, true):
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: %t and attachRequired: false", name, capacity), "The leading manager corrects it. Check that one runs, and may do so."}}
+	}
+	return []Finding{ok(CheckDriver, "", "CSIDriver %q is as the scheduler needs it", name)}
+}
+
+// withoutCSINode returns the virtual nodes without a CSINode that names the drivers.
+func withoutCSINode(h *facts.Host) []string {
+	complete := sets.New[string]()
+	for i := range h.CSINodes.Items {
+		if nodes.NamesDrivers(&h.CSINodes.Items[i]) {
+			complete.Insert(h.CSINodes.Items[i].Name)
+		}
+	}
+	var names []string
+	for i := range h.Nodes.Items {
+		if name := h.Nodes.Items[i].Name; !complete.Has(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

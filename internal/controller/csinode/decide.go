@@ -1,0 +1,115 @@
+package csinode
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// takenRetry is how often the controller checks whether a CSINode's name is free again. The cache
+// has no foreign CSINodes, so no event reports it.
+const takenRetry = 30 * time.Second
+
+// observed is the input of decide.
+type observed struct {
+	// node is nil if it is no virtual node. csiNode has its name, even if it is foreign, or is nil.
+	node    *corev1.Node
+	csiNode *storagev1.CSINode
+	// counts reports whether the host's scheduler may look at CSINodes.
+	counts bool
+}
+
+type act int
+
+const (
+	nothing act = iota
+	create
+	patch
+)
+
+type decision struct {
+	do      act
+	after   *storagev1.CSINode
+	problem *problem
+	again   time.Duration // 0: when an event enqueues the Node
+}
+
+// problem is a reason why the scheduler finds no CSINode of Xylem's.
+type problem struct{ reason, message string }
+
+func decide(o observed) decision {
+	switch {
+	case o.node == nil, o.node.DeletionTimestamp != nil:
+		return decision{} // the garbage collector deletes the CSINode
+	case o.csiNode == nil:
+		return decision{do: create, after: completed(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{
+			Name: o.node.Name, Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
+		}}, o.node)}
+	case o.csiNode.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
+		return decision{problem: &problem{v1alpha1.ReasonCSINodeNameTaken, fmt.Sprintf(
+			"CSINode %q exists, and Xylem did not create it, so Pods with volumes of members cannot be placed on this node. Delete it: kubectl delete csinode %s. Xylem then creates its own",
+			o.csiNode.Name, o.csiNode.Name)}, again: takenRetry}
+	}
+	if after := completed(o.csiNode.DeepCopy(), o.node); !equality.Semantic.DeepEqual(o.csiNode, after) {
+		return decision{do: patch, after: after}
+	}
+	return decision{}
+}
+
+// completed adds what Xylem needs to a CSINode. It keeps entries of other drivers, and what an
+// admin has set in Xylem's.
+func completed(csiNode *storagev1.CSINode, node *corev1.Node) *storagev1.CSINode {
+	for _, label := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterID} {
+		metav1.SetMetaDataLabel(&csiNode.ObjectMeta, label, node.Labels[label])
+	}
+	owner := metav1.OwnerReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: node.Name, UID: node.UID}
+	if !slices.ContainsFunc(csiNode.OwnerReferences, func(is metav1.OwnerReference) bool { return is.UID == owner.UID }) {
+		others := slices.DeleteFunc(csiNode.OwnerReferences, func(is metav1.OwnerReference) bool { return is.Kind == owner.Kind })
+		csiNode.OwnerReferences = append(others, owner)
+	}
+	for _, driver := range nodes.Drivers() {
+		if !nodes.NamesDriver(csiNode, driver) {
+			csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: node.Name})
+		}
+	}
+	return csiNode
+}
+
+// notWritten describes a write that the host's API server rejected.
+func notWritten(node string, err error) *problem {
+	return &problem{v1alpha1.ReasonCSINodeMissing, fmt.Sprintf(
+		"Xylem cannot write CSINode %q, so Pods with volumes of members cannot be placed on this node: %v. Let the manager's account create and patch CSINodes, as in config/rbac", node, err)}
+}
+
+// withCondition returns the Node with the condition of a problem, or without the condition if p is
+// nil. It returns nil if nothing changes.
+func withCondition(node *corev1.Node, p *problem, now metav1.Time) *corev1.Node {
+	is := nodes.Condition(node, v1alpha1.NodeCSINode)
+	if p == nil && is == nil {
+		return nil
+	}
+	after := node.DeepCopy()
+	after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeCSINode })
+	if p == nil {
+		return after
+	}
+	want := corev1.NodeCondition{
+		Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: p.reason, Message: p.message, LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+	if is != nil {
+		want.LastHeartbeatTime, want.LastTransitionTime = is.LastHeartbeatTime, is.LastTransitionTime
+		if *is == want {
+			return nil
+		}
+	}
+	after.Status.Conditions = append(after.Status.Conditions, want)
+	return after
+}

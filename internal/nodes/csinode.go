@@ -1,0 +1,22 @@
+package nodes
+
+import (
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Drivers are the names of the drivers of host PVs. The CSINode of a virtual node names them.
+func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
+
+// NamesDriver reports whether a CSINode names a driver.
+func NamesDriver(csiNode *storagev1.CSINode, driver string) bool {
+	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+}
+
+// NamesDrivers reports whether a CSINode names all drivers of host PVs.
+func NamesDrivers(csiNode *storagev1.CSINode) bool {
+	return !slices.ContainsFunc(Drivers(), func(driver string) bool { return !NamesDriver(csiNode, driver) })
+}
