@@ -228,8 +228,9 @@ const (
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
 	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities of the host for a class of a
-	// member whose driver reports no capacity: spec.capacity is an estimate from the other
-	// members, by which the scheduler ranks them. maximumVolumeSize is no estimate.
+	// member whose driver reports no capacity. Then capacity is an estimate, from the other members
+	// or from a size that the driver rejected. The scheduler ranks members by it, and excludes
+	// them by maximumVolumeSize.
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
 
 	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose

@@ -97,12 +97,14 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	// The scheduler's filter uses MaximumVolumeSize. Its scoring uses Capacity, and dereferences it
 	// without a nil check (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 	has := availableIn(o.segments)
-	var annotations map[string]string
 	if free, ok := o.estimate(); ok {
 		has.free = free
-		annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
 	}
 	has = has.within(o.limit)
+	var annotations map[string]string
+	if len(o.segments) == 0 && has.free != unlimited.free {
+		annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
+	}
 	return &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: nameOf(o.hostClass.Name, o.member.ClusterID),

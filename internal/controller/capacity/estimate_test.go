@@ -63,11 +63,12 @@ func TestEstimate(t *testing.T) {
 		"its driver reports capacity": {seen(beside("5Gi"), func(o *observed) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 		}), gi, gi, false},
-		"a size was rejected":                    {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("2Gi") }), 2 * gi, 2 * gi, true},
-		"a size above the estimate was rejected": {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("7Gi") }), 5 * gi, 7 * gi, true},
-		"a small change keeps the estimate":      {seen(beside("5Gi"), keeping, beside("4Gi")), 5 * gi, math.MaxInt64, true},
-		"a large change":                         {seen(beside("5Gi"), keeping, beside("3Gi")), 3 * gi, math.MaxInt64, true},
-		"many small changes":                     {seen(beside("8Gi"), keeping, beside("7Gi"), keeping, beside("6Gi"), keeping), 6 * gi, math.MaxInt64, true},
+		"a size was rejected, and no member reports any": {seen(func(o *observed) { o.limit = quantity("2Gi") }), 2 * gi, 2 * gi, true},
+		"a size was rejected":                            {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("2Gi") }), 2 * gi, 2 * gi, true},
+		"a size above the estimate was rejected":         {seen(beside("5Gi"), func(o *observed) { o.limit = quantity("7Gi") }), 5 * gi, 7 * gi, true},
+		"a small change keeps the estimate":              {seen(beside("5Gi"), keeping, beside("4Gi")), 5 * gi, math.MaxInt64, true},
+		"a large change":                                 {seen(beside("5Gi"), keeping, beside("3Gi")), 3 * gi, math.MaxInt64, true},
+		"many small changes":                             {seen(beside("8Gi"), keeping, beside("7Gi"), keeping, beside("6Gi"), keeping), 6 * gi, math.MaxInt64, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := published(tc.observed)

@@ -49,6 +49,7 @@ var _ = Describe("Xylem", Serial, func() {
 		reflecting(ctx, two, 8)
 		segment(ctx, x.Member(one), "at-rest", "rack-1", "1Gi")
 		room(ctx, x.Member(one), "at-rest", gi)
+		guessed(ctx, x.Member(two), "at-rest", gi)
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "at-rest"))
 		for i, node := range []string{nodeOne, nodeTwo} {
 			name := fmt.Sprintf("data-%d", i)

@@ -49,17 +49,48 @@ func frees(ctx context.Context, m *harness.Cluster, published *storagev1.CSIStor
 	patch(ctx, m, published, fmt.Sprintf(`{"capacity":%q}`, free))
 }
 
-// room waits until the host shows the given capacity of a member for a class, in bytes.
+// room waits until the host shows the given capacity of a member for a class, in bytes. If the
+// member's driver reports none, its free capacity may be an estimate.
 func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]int64, error) {
 		list, err := shown(ctx, m, class)
 		var sizes []int64
 		for i := range list {
-			sizes = append(sizes, list[i].MaximumVolumeSize.Value(), list[i].Capacity.Value())
+			sizes = append(sizes, list[i].MaximumVolumeSize.Value())
+			if want != math.MaxInt64 || list[i].Annotations[v1alpha1.AnnotationCapacityEstimated] == "" {
+				sizes = append(sizes, list[i].Capacity.Value())
+			}
 		}
 		return sizes, err
-	}).Should(Equal([]int64{want, want}))
+	}).Should(And(Not(BeEmpty()), HaveEach(want)))
+}
+
+// guessed waits until the host shows an estimate of the free capacity of a member for a class, which
+// counts as unlimited.
+func guessed(ctx context.Context, m *harness.Cluster, class string, free int64) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) ([]storagev1.CSIStorageCapacity, error) { return shown(ctx, m, class) }).Should(ConsistOf(And(
+		HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationCapacityEstimated, "true")),
+		HaveField("Capacity.Value()", free),
+		HaveField("MaximumVolumeSize.Value()", int64(math.MaxInt64)),
+	)))
+}
+
+// leaning makes a Pod prefer one node to another, by less than half of what capacity can weigh.
+func leaning(to, from string) podOption {
+	return func(p *corev1.Pod) {
+		prefers := func(node string, weight int32) corev1.PreferredSchedulingTerm {
+			return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}
+		}
+		// The scheduler scales the best node to 100, and doubles it: 200 to 180. For capacity, a
+		// node has 100 at most.
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{prefers(to, 100), prefers(from, 90)},
+		}}
+	}
 }
 
 // shown returns a member's capacity for a class, as the host shows it.
@@ -101,6 +132,43 @@ var _ = Describe("Capacity in members", func() {
 		until[corev1.Pod](ctx, s, x.Host, "waits", isFalse(corev1.PodScheduled, "did not have enough free storage"))
 		frees(ctx, x.Member(one), small, "4Gi")
 		s.running(ctx, "waits", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is estimated if no driver reports it, so that the member does not get all claims (Kubernetes 1.37)", func(ctx SpecContext) {
+		s := begin(ctx)
+		roomy(ctx, "ranked")
+		published := segment(ctx, x.Member(one), "ranked", "rack-1", "100Gi")
+		room(ctx, x.Member(one), "ranked", 100*gi)
+		By("estimating what the other member reports")
+		guessed(ctx, x.Member(two), "ranked", 100*gi)
+		s.claim(ctx, "half", ofClass("ranked"), ofSize("60Gi"))
+		s.pod(ctx, "half", using("half"), leaning(nodeOne, nodeTwo))
+		s.running(ctx, "half", nodeOne)
+
+		By("placing a claim that is larger than the estimate anyway")
+		s.claim(ctx, "large", ofClass("ranked"), ofSize("200Gi"))
+		s.pod(ctx, "large", using("large"), preferring(nodeOne))
+		s.running(ctx, "large", nodeTwo)
+
+		By("keeping the estimate while it is about right")
+		books := opened(ctx)
+		frees(ctx, x.Member(one), published, "90Gi")
+		room(ctx, x.Member(one), "ranked", 90*gi)
+		guessed(ctx, x.Member(two), "ranked", 100*gi)
+		frees(ctx, x.Member(one), published, "400Gi")
+		guessed(ctx, x.Member(two), "ranked", 400*gi)
+		list, err := shown(ctx, x.Member(two), "ranked")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(books.requests(ctx, x.Host).Writes().Where(func(r controlplane.Request) bool {
+			return r.Resource == "csistoragecapacities" && r.Name == list[0].Name
+		})).To(HaveLen(1))
+
+		By("the scheduler preferring the member with more capacity, once both report it")
+		segment(ctx, x.Member(two), "ranked", "rack-1", "100Gi")
+		room(ctx, x.Member(two), "ranked", 100*gi)
+		s.claim(ctx, "more", ofClass("ranked"), ofSize("90Gi"))
+		s.pod(ctx, "more", using("more"), leaning(nodeTwo, nodeOne))
+		s.running(ctx, "more", nodeOne)
 	}, SpecTimeout(storyTime))
 
 	It("is that of the best segment, not the sum, and zero if all are full", func(ctx SpecContext) {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -207,6 +208,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, cr, confirmed(third))
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
+		gone[storagev1.CSINode](ctx, s, x.Host, "kosmos-"+third)
 		unmeasured(ctx, third)
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, volume, Not(BeNil()))
 		Expect(pv.Finalizers).NotTo(ContainElement(v1alpha1.FinalizerLeafVolume))

@@ -313,7 +313,7 @@ var _ = Describe("A promise", func() {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(plainNode))
+		s.pod(ctx, "app", using("data"), boundTo(plainNode)) // from Kubernetes 1.37, the scheduler would not choose it
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
