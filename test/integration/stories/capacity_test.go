@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // roomy creates a class in both members and in the host. The story publishes the capacity instead
@@ -134,7 +135,7 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "waits", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is estimated if no driver reports it, so that the member does not get all claims (Kubernetes 1.37)", func(ctx SpecContext) {
+	It("is estimated if no driver reports it, so that the member does not get all claims", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "ranked")
 		published := segment(ctx, x.Member(one), "ranked", "rack-1", "100Gi")
@@ -162,13 +163,19 @@ var _ = Describe("Capacity in members", func() {
 		Expect(books.requests(ctx, x.Host).Writes().Where(func(r controlplane.Request) bool {
 			return r.Resource == "csistoragecapacities" && r.Name == list[0].Name
 		})).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
 
-		By("the scheduler preferring the member with more capacity, once both report it")
-		segment(ctx, x.Member(two), "ranked", "rack-1", "100Gi")
-		room(ctx, x.Member(two), "ranked", 100*gi)
-		s.claim(ctx, "more", ofClass("ranked"), ofSize("90Gi"))
-		s.pod(ctx, "more", using("more"), leaning(nodeTwo, nodeOne))
-		s.running(ctx, "more", nodeOne)
+	It("attracts claims to the member with the most, if both report it", func(ctx SpecContext) {
+		suite.From(x.Host, "1.37", "its scheduler does not rank nodes by capacity")
+		s := begin(ctx)
+		roomy(ctx, "richer")
+		segment(ctx, x.Member(one), "richer", "rack-1", "400Gi")
+		segment(ctx, x.Member(two), "richer", "rack-1", "100Gi")
+		room(ctx, x.Member(one), "richer", 400*gi)
+		room(ctx, x.Member(two), "richer", 100*gi)
+		s.claim(ctx, "data", ofClass("richer"), ofSize("90Gi"))
+		s.pod(ctx, "app", using("data"), leaning(nodeTwo, nodeOne))
+		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
 	It("is that of the best segment, not the sum, and zero if all are full", func(ctx SpecContext) {

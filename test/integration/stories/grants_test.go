@@ -34,8 +34,6 @@ var (
 		"watch configmaps extension-apiserver-authentication in kube-system": "the node API follows the CA of client certificates: test/integration/nodeapi",
 		"update clusterregistrations/finalizers.cluster.xylem.io":            "events and owner references on registrations where the admission plugin OwnerReferencesPermissionEnforcement is on",
 		"create csidrivers.storage.k8s.io":                                   "a CSIDriver that somebody deleted is re-created",
-		"patch csidrivers.storage.k8s.io csi.xylem.io":                       "a CSIDriver that somebody changed is put right",
-		"patch csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":        "the same for the driver of promises",
 		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "the same for the driver of promises",
 		"patch events":                                  "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
 		"patch secrets in xylem-system":                 "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
