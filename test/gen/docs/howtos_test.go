@@ -13,7 +13,7 @@ import (
 )
 
 func TestWithReasons(t *testing.T) {
-	groups := []group{{entries: []entry{{"NameTaken", "the name is taken.", " use another."}}}, {entries: []entry{{"Away", "it is away.", " wait."}}}}
+	groups := []group{{entries: []entry{{"ReasonNameTaken", "NameTaken", "the name is taken.", " use another."}}}, {entries: []entry{{"ReasonMemberAway", "Away", "it is away.", " wait."}}}}
 	const table = "<!-- reasons: Away NameTaken -->\n\n| reason | what it means | what to do |\n|---|---|---|\n" +
 		"| `Away` | It is away. | Wait. |\n| `NameTaken` | The name is taken. | Use another. |\n\n<!-- end of reasons -->\n"
 	tests := map[string]struct {

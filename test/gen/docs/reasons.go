@@ -28,8 +28,8 @@ type group struct {
 	entries []entry
 }
 
-// entry is a constant: its value, its description, and what the user can do.
-type entry struct{ value, says, do string }
+// entry is a constant: its name and value, its description, and what the user can do.
+type entry struct{ name, value, says, do string }
 
 func reasonsPage() ([]byte, error) {
 	conditions, groups, err := reasons()
@@ -107,6 +107,7 @@ func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error
 		return e, "", nil
 	}
 	name := v.Names[0].Name
+	e.name = name
 	switch {
 	case strings.HasPrefix(name, "Condition"), strings.HasSuffix(selected(v.Type), "ConditionType"):
 		kind = "condition"

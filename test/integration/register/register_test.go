@@ -2,6 +2,7 @@ package register_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -22,11 +23,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
@@ -313,6 +317,23 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			}
 		}
 		Expect(xylems(ctx)).To(Equal(before))
+	})
+
+	It("has users whose Pods wait, and who see that no cluster is registered", SpecTimeout(storyTime), func(ctx SpecContext) {
+		Expect(x.Host.Create(ctx, harness.Claim(users, "early", controlplane.ClassHostpath), harness.Pod(users, "early", "early"))).To(Succeed())
+		for _, kind := range []string{"pvc", "pod"} {
+			Eventually(ctx, func(g Gomega) {
+				out, _, code := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "why", kind, "early", "--namespace", users, "--output", "json")
+				var d diagnose.Diagnosis
+				g.Expect(json.Unmarshal([]byte(out), &d)).To(Succeed(), out)
+				g.Expect(code).To(Equal(1))
+				g.Expect(d.Causes).NotTo(BeEmpty(), out)
+				g.Expect(d.Causes[0].Reason).To(Equal(v1alpha1.ReasonNoMembers), out)
+				g.Expect(d.ToDo).To(Equal("Create a ClusterRegistration."))
+			}).WithContext(ctx).Should(Succeed())
+		}
+		Expect(x.Host.API.Delete(ctx, harness.Pod(users, "early"))).To(Succeed())
+		Expect(x.Host.API.Delete(ctx, harness.Claim(users, "early", controlplane.ClassHostpath))).To(Succeed())
 	})
 
 	It("registers, uses, repairs, rotates and deregisters a member", SpecTimeout(storyTime), func(ctx SpecContext) {

@@ -111,7 +111,7 @@ func renewals() {
 		second := renewed(ctx, name, first)
 		renewed(ctx, name, second)
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
-			Should(HaveField("Status", metav1.ConditionTrue))
+			Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonTokenRenewed)))
 		Expect(condition(ctx, name, v1alpha1.ConditionConnected).LastTransitionTime).To(Equal(connected.LastTransitionTime))
 		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link was re-created")
 		use(ctx, "fresh", "kosmos-renewed")

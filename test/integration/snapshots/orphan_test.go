@@ -21,6 +21,7 @@ func (s *story) orphan(ctx context.Context, content *snapshotv1.VolumeSnapshotCo
 		HaveField("Status.OrphanedSnapshots", ContainElement(HaveField("Content", content.Name))),
 		HaveField("Status.Snapshots.Orphaned", BeNumerically(">=", 1)),
 		says(v1alpha1.ConditionSnapshotsAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots, content.Name)))
+	s.noted(ctx, "ClusterRegistration", one, v1alpha1.ReasonOrphanedSnapshot, content.Name)
 	Expect(s.taken(one, "data")).To(ContainElement(*content.Status.SnapshotHandle))
 	gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), content.Spec.VolumeSnapshotRef.Name)
 	until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, HaveField("Spec.DeletionPolicy", policyRetain))

@@ -2,13 +2,16 @@ package snapshots_test
 
 import (
 	"context"
+	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -53,6 +56,48 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		Expect(x.Host.Create(ctx, pod)).To(Succeed())
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
 		Expect(s.taken(one, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("has a promise that no Pod has used: Xylem reports it, and takes the snapshot once there is a disk", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := harness.HostClass(s.namespace, map[string]string{
+			v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: controlplane.ClassHostpath,
+		})
+		Expect(x.Host.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) }, NodeTimeout(settle))
+		claim := harness.Claim(s.namespace, "data", class.Name)
+		Expect(x.Host.Create(ctx, claim)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Phase", corev1.ClaimBound))
+		s.take(ctx, "snap", "data", deletes)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotSourceNotReady, `claim "data" has no disk yet`, "Start a Pod")
+
+		pod := harness.Pod(s.namespace, "data", "data")
+		harness.OnNodes(pod, nodeOne)
+		Expect(x.Host.Create(ctx, pod)).To(Succeed())
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
+	}, SpecTimeout(storyTime))
+
+	It("is in a member that does not let Xylem read snapshots: it reports that, and is taken once the member's admin grants it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		role := &rbacv1.ClusterRole{}
+		Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Name: "xylem-member"}, role)).To(Succeed())
+		granted := role.DeepCopy()
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, snapshotv1.GroupName) })
+		Expect(role.Rules).NotTo(HaveLen(len(granted.Rules)))
+		Expect(x.Member(one).API.Update(ctx, role)).To(Succeed())
+		grant := func(ctx context.Context) {
+			role.Rules = granted.Rules
+			Expect(x.Member(one).API.Update(ctx, role)).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) { grant(ctx) }, NodeTimeout(settle))
+		restart(ctx)
+		s.take(ctx, "snap", "data", deletes)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotsUnsupported, one, "snapshot.storage.k8s.io", "Grant the rights of config/member")
+		Expect(s.taken(one, "data")).To(BeEmpty())
+
+		grant(ctx)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
 	It("has a class without a counterpart: Xylem names the class, and takes the snapshot once the member has it", func(ctx SpecContext) {

@@ -137,6 +137,26 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
+	It("shows that attaching, and then detaching, take long, although the driver reports no error", func(ctx SpecContext) {
+		s := begin(ctx)
+		attacher := member.Process(controlplane.Attacher)
+		Expect(attacher.Freeze()).To(Succeed())
+		DeferCleanup(attacher.Thaw)
+		leafNode := runs(ctx, s)
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonAttaching, `has been attaching the volume to node "`+leafNode+`" since 20`))
+		s.why(ctx, "pvc", "data", v1alpha1.ReasonAttaching, leafNode, "ask the member's admin to check the driver")
+		Expect(attacher.Thaw()).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
+
+		By("deleting the Pod, once the member's controller has seen that")
+		until[corev1.Node](ctx, s, member, leafNode, HaveField("Status.VolumesAttached", Not(BeEmpty())))
+		Expect(attacher.Freeze()).To(Succeed())
+		s.deletePod(ctx, "app")
+		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonDetaching, `has been detaching the volume from node "`+leafNode+`" since 20`))
+		Expect(attacher.Thaw()).To(Succeed())
+		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
+	}, SpecTimeout(storyTime))
+
 	It("is of unknown state while the member is away, and shown again afterwards", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)

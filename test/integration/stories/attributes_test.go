@@ -148,6 +148,20 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
+	It("is reported if the claim names none, and the member's admin has set one", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.namespace + "-gold"
+		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		patch(ctx, x.Member(one), s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"`+class+`"}}`)
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonModifyUnsupported, class, one, "Set volumeAttributesClassName")
+
+		change(ctx, s, class)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells(v1alpha1.ReasonModifyUnsupported))))
+	}, SpecTimeout(storyTime))
+
 	It("counts against a quota with the host's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, silver := s.namespace+"-gold", s.namespace+"-silver"

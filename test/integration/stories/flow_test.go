@@ -94,6 +94,11 @@ var _ = Describe("The main flow", func() {
 		Expect(pod.Finalizers).To(BeEmpty())
 		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
 		Expect(s.book(one, "nginx-pvc").Count(ledger.CreateVolume) - before).To(Equal(1))
+
+		By("claim and Pod reporting it")
+		s.noted(ctx, "PersistentVolumeClaim", "nginx-pvc", v1alpha1.ReasonVolumeMirrored, one)
+		Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.PodPushed), HaveField("Status", corev1.ConditionTrue),
+			HaveField("Reason", v1alpha1.ReasonPushed), HaveField("Message", ContainSubstring(string(leafPod.UID))))))
 	}, SpecTimeout(storyTime))
 
 	It("grows a volume with its claim", func(ctx SpecContext) {

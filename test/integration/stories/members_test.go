@@ -9,14 +9,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
@@ -123,6 +126,18 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(node.Annotations).NotTo(HaveKey("volumes.kubernetes.io/controller-managed-attach-detach"))
 		Expect(node.Status.NodeInfo.KubeletVersion).To(Equal(cr.Status.KubernetesVersion))
 		Expect(node.Status.Allocatable.Cpu().IsZero()).To(BeFalse())
+		reported := map[corev1.NodeConditionType]string{}
+		for _, c := range node.Status.Conditions {
+			if c.Status == corev1.ConditionFalse {
+				reported[c.Type] = c.Reason
+			}
+		}
+		for kind, reason := range map[corev1.NodeConditionType]string{
+			corev1.NodeMemoryPressure: v1alpha1.ReasonNotMeasured, corev1.NodeDiskPressure: v1alpha1.ReasonNotMeasured,
+			corev1.NodePIDPressure: v1alpha1.ReasonNotMeasured, corev1.NodeNetworkUnavailable: v1alpha1.ReasonNetworkOfMember,
+		} {
+			Expect(reported).To(HaveKeyWithValue(kind, reason))
+		}
 
 		var lease coordinationv1.Lease
 		Eventually(ctx, func(g Gomega) {
@@ -204,8 +219,20 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third)
 		s.onlyRunning(ctx)
 
-		By("going when it is confirmed")
+		By("waiting for a disruption budget when it is confirmed")
+		pod := s.onlyRunning(ctx)
+		budget := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		}
+		inHost(ctx, budget)
+		until[policyv1.PodDisruptionBudget](ctx, s, x.Host, "web", HaveField("Status.CurrentHealthy", BeEquivalentTo(1)))
 		patch(ctx, x.Host, cr, confirmed(third))
+		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, "PodDisruptionBudgets block", s.namespace+"/"+pod))
+
+		By("going when the budget allows it")
+		Expect(x.Host.API.Delete(ctx, budget)).To(Succeed())
+		s.noted(ctx, "Pod", pod, v1alpha1.ReasonEvicted, third)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
 		gone[storagev1.CSINode](ctx, s, x.Host, "kosmos-"+third)
@@ -244,6 +271,30 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.destroyed(ctx, third, "data", volume)
 	}, SpecTimeout(storyTime))
 
+	It("leaves its Node to the Pods there, if somebody removes the registration without a deregistration", func(ctx SpecContext) {
+		Expect(x.Register(ctx, third, third)).To(Succeed())
+		s := begin(ctx)
+		volume := web(ctx, s)
+		pod := s.onlyRunning(ctx)
+		Expect(x.Manager.Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		patch(ctx, x.Host, cr, `{"metadata":{"finalizers":null}}`)
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		s.noted(ctx, "Node", "kosmos-"+third, v1alpha1.ReasonRegistrationGone, third, "Register the cluster again under that name")
+		s.why(ctx, "Pod", pod, model.StateNotFound, third, "Register the cluster again")
+
+		By("registering it again, as the event says")
+		Expect(x.Register(ctx, third, third)).To(Succeed())
+		s.running(ctx, s.onlyRunning(ctx), "kosmos-"+third)
+		Expect(x.Host.API.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}})).To(Succeed())
+		s.deleteClaim(ctx, "data")
+		s.destroyed(ctx, third, "data", volume)
+		Expect(x.Deregister(ctx, third)).To(Succeed())
+	}, SpecTimeout(storyTime))
+
 	It("is neither read nor written once its address points to another cluster (I2)", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
@@ -277,6 +328,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, third)))
 		s.recorded(ctx, id, v1alpha1.AnnotationForceDeregister, volume)
+		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonForcedDeregistration, volume, "stays in the member")
 	}, SpecTimeout(storyTime))
 })
 

@@ -64,6 +64,14 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
 	}, SpecTimeout(storyTime))
 
+	It("is reported, with the way out, if somebody deletes the mirror before", func(ctx SpecContext) {
+		s := begin(ctx)
+		_, mirror, _ := mirrored(ctx, s, classMirror)
+		Expect(x.Host.API.Delete(ctx, mirror)).To(Succeed())
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeTerminating, mirror.Name, "Delete the claim and create it again")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeTerminating, mirror.Name, "Delete the claim and create it again")
+	}, SpecTimeout(storyTime))
+
 	It("ends its Pod, which has already run, and does not run it again (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)

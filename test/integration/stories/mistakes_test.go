@@ -101,7 +101,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonImmediate, `claim "data"`, classImmediate, "volumeBindingMode", "WaitForFirstConsumer")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a quota of the members: the Pod quotes it, and reports who can change it", func(ctx SpecContext, resource corev1.ResourceName, reason string) {
+	DescribeTable("a quota of the members: the Pod quotes it, and reports who can change it", func(ctx SpecContext, resource corev1.ResourceName, reason, ofClaim string) {
 		s := begin(ctx)
 		for _, m := range []string{one, two} {
 			s.strange(ctx, x.Member(m), handedOver(ctx))
@@ -111,9 +111,11 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", reason, "exceeded quota", "member", "ask the member's admin to change the quota")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(ofClaim, "exceeded quota"))
+		s.why(ctx, "PersistentVolumeClaim", "data", reason, "exceeded quota", "ask the member's admin to change the quota")
 	},
-		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember),
-		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, v1alpha1.ReasonRefusedByMember),
+		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonRefusedByMember),
+		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonPodRefused),
 	)
 
 	It("a namespace that the member restricts: the Pod quotes Pod Security, and reports what to change", func(ctx SpecContext) {
@@ -236,6 +238,10 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		By("making the mistake")
 		register(ctx, name, kubeconfig)
 		(&story{}).shown(ctx, "ClusterRegistration", name, reason, parts...)
+		registration(ctx, name, And(
+			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonNotConnected),
+			says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonNotConnected),
+			says(v1alpha1.ConditionReady, metav1.ConditionFalse, reason)))
 	},
 		Entry("a wrong token", SpecTimeout(storyTime), "wrong-token", v1alpha1.ReasonUnauthorized,
 			func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token = "abc" }, "rejects the credentials", "kubectl xylem register"),

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	accounts "github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
@@ -73,15 +72,22 @@ func (s *story) forget(ctx context.Context, volume string) {
 	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 }
 
-// lose deletes a host PV and its finalizers, as the loss of a part of etcd would. The host's
-// policy does not allow this to admins, so lose impersonates the manager.
-func lose(ctx context.Context, volume string) {
+// asManager returns a client of the host with the manager's name, which may do what the host's
+// policies do not allow to admins.
+func asManager() client.Client {
 	GinkgoHelper()
 	config, err := x.Host.RESTConfig(controlplane.Direct)
 	Expect(err).NotTo(HaveOccurred())
 	config.Impersonate = rest.ImpersonationConfig{UserName: harness.HostUser}
 	api, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
+	return api
+}
+
+// lose deletes a host PV and its finalizers, as the loss of a part of etcd would.
+func lose(ctx context.Context, volume string) {
+	GinkgoHelper()
+	api := asManager()
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 	Expect(api.Delete(ctx, pv)).To(Succeed())
 	Expect(api.Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
@@ -131,7 +137,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.forget(ctx, volume)
 		s.back(ctx)
 
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 		notedOn(ctx, "ClusterRegistration", one, "OrphanedVolume", volume, s.namespace+"/data", "spec.volumeName")
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
@@ -140,7 +146,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		By("a claim of the same name having its own disk")
 		s.data(ctx)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).NotTo(Equal(volume))
-		registration(ctx, one, orphaned(volume, accounts.RootReplaced))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootReplaced))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
 
 		By("the member's admin destroying it, which is allowed")
@@ -159,7 +165,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 
 		proxy := x.Fleet.Member(one).Proxy()
 		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
@@ -175,7 +181,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		}).Should(BeEmpty())
 
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 		s.destroyOrphan(ctx, volume)
 	}, SpecTimeout(storyTime))
 
@@ -213,7 +219,7 @@ var _ = Describe("A leaf volume without a root", func() {
 			}
 			g.Expect(late).NotTo(BeEmpty())
 		}).WithContext(ctx).Should(Succeed())
-		cr := registration(ctx, one, orphaned(late, accounts.WithdrawnLate))
+		cr := registration(ctx, one, orphaned(late, v1alpha1.ReasonWithdrawnLate))
 		Expect(cr.Status.Orphans).NotTo(ContainElement(HaveField("Volume", own)))
 		for _, volume := range []string{late, own} {
 			patch(ctx, member, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
@@ -286,7 +292,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		rewind(ctx)
 		s.back(ctx)
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 
 		By("a tenant of another namespace, and a claim of another name, requesting it")
 		other := begin(ctx)
@@ -336,8 +342,15 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		By("a claim requesting more than the volume has")
+		s.claim(ctx, "data", ofClass(classRetainHost), naming(volume), ofSize("5Gi"))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "it has 1Gi, and the claim requests 5Gi")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+
+		By("a claim that it suits")
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonAdoptionUnconfirmed, volume))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAdoptionUnconfirmed, volume)
 		allow(ctx, placement.AdoptsAll)
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
@@ -353,8 +366,8 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		rival.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		inMember(ctx, x.Member(two), rival)
 		s.back(ctx)
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
-		registration(ctx, two, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
+		registration(ctx, two, orphaned(volume, v1alpha1.ReasonRootGone))
 		allow(ctx, volume)
 		claim := s.claim(ctx, "data", naming(volume))
 		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAmbiguousVolume, volume, one, two)
@@ -375,7 +388,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		Expect(x.Host.API.Delete(ctx, class.DeepCopy())).To(Succeed())
 		gone[storagev1.StorageClass](ctx, s, x.Host, class.Name)
 		s.back(ctx)
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 		allow(ctx, volume)
 		claim := s.claim(ctx, "data", ofClass(class.Name), naming(volume))
 		s.barrier(ctx, nodeOne)
@@ -444,7 +457,7 @@ var _ = Describe("A re-created leaf volume", func() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
-		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeReleased), HaveField("DeletionTimestamp", BeNil())))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 

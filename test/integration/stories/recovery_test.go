@@ -97,6 +97,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
 		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the array is on fire", fmt.Sprintf("member %q next", two))
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonWithdrawn, one)
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", "the array is on fire")
 
 		By("taking no capacity from others")
@@ -222,6 +223,8 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), awayFrom("in-the-way", "of-app"))
 		s.noted(ctx, "Pod", "app", "PlacementFailed", "the first is on fire", `does not place Pod "app" in member`, two)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationTried, ContainSubstring(v1alpha1.ReasonNotScheduled))))
+		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonProvisioningFailed, "the first is on fire", "does not place Pod")
 		Expect(s.book(two, "data").Count(ledger.CreateVolume)).To(BeZero())
 		s.repaired(one)
 		s.running(ctx, "app", nodeOne)

@@ -199,6 +199,12 @@ var _ = Describe("A class that a member offers", func() {
 		patchReflect(ctx, two, `{"max":2}`)
 		hostHas(ctx, "gold-2", by(ctx, deletes, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
+
+		By("a selector that selects nothing, since it is invalid")
+		patchReflect(ctx, two, `{"selector":{"matchLabels":{"xylem-example/offer":"not a label"}}}`)
+		registration(ctx, two, And(
+			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonSelectorInvalid, "not a label"),
+			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 	}, SpecTimeout(storyTime))
 
 	It("stays while the member is away, across a restart of the manager too, and is deleted when reflection is turned off in the meantime", func(ctx SpecContext) {

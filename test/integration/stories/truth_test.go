@@ -259,6 +259,10 @@ var _ = Describe("A Pod that is pushed", func() {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/balanced"}}
 		})
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
+
+		By("not being ready while nobody sets the readiness gate in the host")
+		until[corev1.Pod](ctx, s, x.Host, "app", phase(corev1.PodRunning))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonReadinessGates, "example.com/balanced", "the controller that sets the gate")
 	}, SpecTimeout(storyTime))
 
 	It("reports that a debug container does not run, and who can grant the permission", func(ctx SpecContext) {

@@ -68,6 +68,13 @@ var _ = Describe("Workloads", func() {
 	}, SpecTimeout(storyTime))
 })
 
+// vanished matches a Pod that Xylem ended, and whose container nobody saw end.
+var vanished = And(
+	HaveField("Status.Conditions", ContainElements(
+		And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonPodFailed)),
+		And(HaveField("Type", corev1.ContainersReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonPodFailed)))),
+	HaveField("Status.ContainerStatuses", HaveEach(HaveField("State.Terminated", And(Not(BeNil()), HaveField("Reason", v1alpha1.ReasonContainerStatusUnknown))))))
+
 var _ = Describe("The end of a Pod", func() {
 	DescribeTable("follows that of its leaf: the Pod does not run again, but the Deployment's next Pod does", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
@@ -92,7 +99,7 @@ var _ = Describe("The end of a Pod", func() {
 	},
 		Entry("it vanished", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.Delete(ctx, leaf, client.GracePeriodSeconds(0))
-		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"))),
+		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"), vanished)),
 		// KWOK ends its containers with exit code 0, like a container that handles SIGTERM.
 		Entry("it was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})

@@ -200,9 +200,15 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 		w.add(n, at, c.Reason, c.Message, c.Since)
 	case n.Kind != gather.KindPod:
 	case c.Type == string(v1alpha1.PodPlaceable) && isFalse:
-		w.add(n, stagePlace, c.Reason, c.Message, c.Since)
+		at := stagePlace
+		if c.Reason == v1alpha1.ReasonPodRefused {
+			at = stageRelay // the claim repeats the Pod's own condition, and this one the claim's
+		}
+		w.add(n, at, c.Reason, c.Message, c.Since)
 	case c.Type == string(v1alpha1.PodPushed) && isFalse:
-		w.add(n, stagePush, c.Reason, c.Message, c.Since)
+		if c.Reason != v1alpha1.ReasonVolumeAwaited && c.Reason != v1alpha1.ReasonWithdrawn { // they replace a problem that is solved
+			w.add(n, stagePush, c.Reason, c.Message, c.Since)
+		}
 	case c.Type == string(corev1.PodScheduled) && isFalse:
 		w.unscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:
@@ -238,7 +244,11 @@ func (w *walk) memberStage(c *model.Condition) stage {
 func (w *walk) object(n *model.Node) {
 	switch {
 	case n.State == model.StateNotFound && n.Health == model.Bad && n.Cluster == "":
-		w.add(n, stageMissing, model.StateNotFound, absence(n), metav1.Time{})
+		at := stageMissing
+		if n.Kind == gather.KindVolume {
+			at = stageVolume // a claim may ask for a member's volume, whose PersistentVolume Xylem creates
+		}
+		w.add(n, at, model.StateNotFound, absence(n), metav1.Time{})
 	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
 		w.add(n, stageVolume, n.State, fmt.Sprintf("%s in member %q %s", described(n), n.Cluster, strings.Join(n.Details, ", ")), metav1.Time{})
 	case n.Kind == gather.KindClaim && n.Cluster == "":
@@ -408,9 +418,15 @@ func Ended(text string) string {
 }
 
 // ordered sorts the causes by stage, and removes duplicates: a Pod repeats its claim's problem,
-// and an event that of a condition.
+// and an event that of a condition. The latest event comes first, since an earlier one may report
+// what has been solved.
 func ordered(causes []Cause) []Cause {
-	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(a.stage, b.stage) })
+	slices.SortStableFunc(causes, func(a, b Cause) int {
+		if a.stage == stageEvent && b.stage == stageEvent {
+			return b.Since.Compare(a.Since.Time)
+		}
+		return cmp.Compare(a.stage, b.stage)
+	})
 	var kept []Cause
 	for _, c := range causes {
 		if !slices.ContainsFunc(kept, func(k Cause) bool { return k.Reason == c.Reason }) {

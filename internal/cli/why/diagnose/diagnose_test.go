@@ -79,6 +79,11 @@ func waitingContainer(p *gather.PodFacts, reason, message string) *gather.PodFac
 	return p
 }
 
+func warned(p *gather.PodFacts, ago time.Duration, reason, message string) *gather.PodFacts {
+	p.Events = append(p.Events, corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now.Add(-ago))})
+	return p
+}
+
 func TestOf(t *testing.T) {
 	connected := member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")
 	away := member(metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "dial tcp 10.1.2.3:6443: i/o timeout. Check the network")
@@ -109,6 +114,16 @@ func TestOf(t *testing.T) {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
 				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
 			}),
+		},
+		"its earlier problem is solved": {
+			pod:  pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
+			want: Waiting, claim: boundClaim(), says: []string{`Xylem has not created the Pod in member "cluster38" yet`},
+		},
+		"its earlier problem is solved, and the member rejects its namespace": {
+			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
+				2*time.Second, v1alpha1.ReasonClaimNotBound, `no claim "data". Create it`),
+				time.Second, v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no. Its admin can allow it`),
+			want: Problem, reason: v1alpha1.ReasonNamespaceRefused, claim: boundClaim(), says: []string{"rejects the creation", "Its admin can allow it"},
 		},
 		"about to start": {pod: pod(corev1.PodPending, memberNode, pushed), claim: boundClaim(), want: Waiting, says: []string{`the containers have not started in member "cluster38" yet`}},
 
@@ -157,10 +172,25 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xyl…`)),
 			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not let Xylem create the Pod. Change the Pod."},
 		},
+		"the Pod's problem precedes its own repetition of the claim's repetition of it": {
+			pod: pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonPodRefused, `claim "data": Pod "app": the member does not let Xylem create the Pod. Change the Pod`),
+				podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the Pod. Change the Pod")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xylem create the Pod. Change the Pod`)),
+			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{`does not run: the member does not let Xylem create the Pod. Change the Pod.`},
+		},
 		"the Pod's answer for all members precedes the claim's for one": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNamespaceNotAdmitted, `no member can run the Pod: member "a" does not admit it; member "b" does not admit it. Use another namespace`)),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonNamespaceNotAdmitted, `member "a" does not admit it. Use another namespace`)),
 			want:  Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "b" does not admit it`, "Use another namespace."},
+		},
+		"a claim names a volume that does not exist": {
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
+			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore it"},
+		},
+		"a claim names a member's volume, and may not have it": {
+			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
+				func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
+			want: Problem, reason: v1alpha1.ReasonVolumeMismatch, says: []string{"it has 1Gi", "ask for what the volume has"},
 		},
 		"a reason that refers to another": {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": exceeded quota`)),

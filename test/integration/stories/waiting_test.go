@@ -1,0 +1,433 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// cordoned cordons a node of the host until the story ends, or until uncordon is called.
+func cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
+	GinkgoHelper()
+	set := func(ctx context.Context, is bool) {
+		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
+	}
+	set(ctx, true)
+	DeferCleanup(func(ctx SpecContext) { set(ctx, false) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+	return func(ctx context.Context) { set(ctx, false) }
+}
+
+// denied makes a cluster reject new namespaces of a name until the story ends, and returns when it
+// does.
+func denied(ctx context.Context, c *harness.Cluster, namespace, message string) (allow func(context.Context)) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "story-denies-" + namespace}
+	objects := []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"namespaces"}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", namespace), Message: message}},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+	}
+	for _, obj := range objects {
+		inMember(ctx, c, obj)
+	}
+	probe := func(ctx context.Context) error {
+		return c.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.DryRunAll)
+	}
+	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)))
+	return func(ctx context.Context) {
+		for _, obj := range objects {
+			Expect(c.API.Delete(ctx, obj)).To(Succeed())
+		}
+		Eventually(ctx, probe).Should(Succeed())
+	}
+}
+
+var _ = Describe("What a Pod waits for", func() {
+	It("is a node that is not cordoned, or any member that suits it", func(ctx SpecContext) {
+		s := begin(ctx)
+		cordoned(ctx, nodeOne)
+		uncordon := cordoned(ctx, nodeTwo)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCordoned, one, two, "kubectl uncordon "+nodeOne)
+
+		By("one member being cordoned, and the other one tainted")
+		repaired := tainted(ctx, nodeTwo, corev1.Taint{Key: "example.com/repair", Effect: corev1.TaintEffectNoSchedule})
+		uncordon(ctx)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoMemberFits, fmt.Sprintf("member %q is cordoned", one), fmt.Sprintf("member %q has a taint that the Pod does not tolerate", two), "example.com/repair")
+
+		repaired(ctx)
+		s.running(ctx, "app", nodeTwo)
+	}, SpecTimeout(storyTime))
+
+	It("is a connected member", func(ctx SpecContext) {
+		s := begin(ctx)
+		for _, member := range []string{one, two} {
+			cutOff(ctx, member, controlplane.Cut)
+		}
+		for _, node := range []string{nodeOne, nodeTwo} {
+			until[corev1.Node](ctx, s, x.Host, node, HaveField("Spec.Taints", ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))
+		}
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNoneConnected, one, two, "kubectl get clusterregistrations")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNoneConnected, one, two, "kubectl get clusterregistrations")
+	}, SpecTimeout(storyTime))
+
+	It("is the claim of its ephemeral volume, while a claim of that name belongs to somebody else", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "app-scratch")
+		scratch := func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: s.newClaim("any").Spec},
+			}}}}
+		}
+		s.pod(ctx, "app", boundTo(nodeOne), scratch)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonClaimForeign, `claim "app-scratch"`, "Delete that claim")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("is its namespace, which the member's admission rejects", func(ctx SpecContext) {
+		s := begin(ctx)
+		allow := denied(ctx, x.Member(one), s.namespace, "ask the platform team")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
+
+		By("a Pod that somebody bound there before its claim existed, which it no longer reports")
+		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
+		s.claim(ctx, "promised", ofClass(classPromise))
+		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonVolumeAwaited, `claim "promised"`, one))
+		s.why(ctx, "Pod", "early", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
+
+		allow(ctx)
+		s.running(ctx, "app", nodeOne)
+		s.running(ctx, "early", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is the manager's right to read the Secret that it refers to", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Host.API.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "password"}})).To(Succeed())
+		role := &rbacv1.ClusterRole{}
+		Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: "xylem-manager-role"}, role)).To(Succeed())
+		granted := role.DeepCopy()
+		for i := range role.Rules {
+			if resources := role.Rules[i].Resources; slices.Equal(resources, []string{"configmaps", "secrets"}) {
+				role.Rules[i].Resources = resources[:1]
+			}
+		}
+		Expect(role.Rules).NotTo(Equal(granted.Rules))
+		Expect(x.Host.API.Update(ctx, role)).To(Succeed())
+		grant := func(ctx context.Context) {
+			role.Rules = granted.Rules
+			Expect(x.Host.API.Update(ctx, role)).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) { grant(ctx) }, NodeTimeout(settle))
+
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}}
+		})
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonReferenceForbidden, `Secret "password"`, "rbac.secretNamespaces")
+		grant(ctx)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is capacity of the member's driver", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.faulty(one, codes.ResourceExhausted, "the pool is full", "data")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonOutOfSpace, one, "the pool is full", "Request less")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonOutOfSpace, one, "the pool is full", "Request less")
+
+		s.repaired(one)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is an end of what an earlier claim left, which waits for a confirmed restore", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.faulty(one, codes.Unavailable, "not yet", "data")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimPending))
+
+		By("the host being restored to before the claim, and the claim being created again")
+		Expect(x.Manager.Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
+		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(0))).To(Succeed())
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		rewind(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonSuspended, one, "until an admin confirms a restore")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonSuspended, one, "See condition Connected")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
+
+		By("an admin confirming it")
+		confirmRestore(ctx)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", Not(Equal(leaf.UID))))
+		s.repaired(one)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A Pod that somebody binds to a virtual node by hand", func() {
+	It("is rejected as a kubelet would: a taint that it does not tolerate, and another operating system", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "windows", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} })
+		until[corev1.Pod](ctx, s, x.Host, "windows", And(phase(corev1.PodFailed), HaveField("Status.Reason", v1alpha1.ReasonPodOSNotSupported)))
+		s.noted(ctx, "Pod", "windows", v1alpha1.ReasonPodOSNotSupported, "OS field doesn't match")
+		s.why(ctx, "Pod", "windows", v1alpha1.ReasonPodOSNotSupported, "OS field doesn't match", "Let the scheduler place the Pod")
+
+		tainted(ctx, nodeOne, corev1.Taint{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute})
+		s.pod(ctx, "intolerant", boundTo(nodeOne))
+		s.noted(ctx, "Pod", "intolerant", v1alpha1.ReasonTaintToleration, "example.com/repair")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("fails, for Jobs to count, if it is deleted before it ran", func(ctx SpecContext) {
+		s := begin(ctx)
+		held := s.pod(ctx, "app", boundTo(nodeOne), using("missing"), func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} })
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonClaimNotBound, `no claim "missing"`))
+		s.deletePod(ctx, "app")
+		until[corev1.Pod](ctx, s, x.Host, "app", And(phase(corev1.PodFailed), HaveField("Status.Reason", v1alpha1.ReasonTerminated)))
+		patch(ctx, x.Host, held, `{"metadata":{"finalizers":null}}`)
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+// tainted adds a taint to a node of the host until the story ends, or until remove is called.
+func tainted(ctx context.Context, name string, taint corev1.Taint) (remove func(context.Context)) {
+	GinkgoHelper()
+	change := func(ctx context.Context, to func([]corev1.Taint) []corev1.Taint) {
+		Eventually(ctx, func(ctx context.Context) error {
+			node := &corev1.Node{}
+			if err := x.Host.API.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+				return err
+			}
+			before := node.DeepCopy()
+			node.Spec.Taints = to(node.Spec.Taints)
+			return x.Host.API.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}).Should(Succeed())
+	}
+	change(ctx, func(all []corev1.Taint) []corev1.Taint { return append(all, taint) })
+	remove = func(ctx context.Context) {
+		change(ctx, func(all []corev1.Taint) []corev1.Taint {
+			return slices.DeleteFunc(slices.Clone(all), func(t corev1.Taint) bool { return t.Key == taint.Key })
+		})
+	}
+	DeferCleanup(func(ctx SpecContext) { remove(ctx) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+	return remove
+}
+
+var _ = Describe("A Pod's address", func() {
+	It("is not shown in the host if the registration does not list it, which the Pod reports once", func(ctx SpecContext) {
+		s := begin(ctx)
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
+		ranges := func(ctx context.Context, to string) {
+			patch(ctx, x.Host, cr, `{"spec":{"node":{"podCIDRs":[`+to+`]}}}`)
+		}
+		ranges(ctx, `"192.0.2.0/24"`)
+		DeferCleanup(func(ctx SpecContext) {
+			ranges(ctx, `"`+v1alpha1.AllPodCIDRs+`"`)
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		var name string
+		Eventually(ctx, func(ctx context.Context) string {
+			barriers++
+			name = fmt.Sprintf("pod-%d", barriers)
+			s.pod(ctx, name, boundTo(nodeTwo))
+			return s.running(ctx, name).Status.PodIP
+		}).Should(BeEmpty())
+		leaf := until[corev1.Pod](ctx, s, x.Member(two), name, HaveField("Status.PodIP", Not(BeEmpty())))
+		s.noted(ctx, "Pod", name, v1alpha1.ReasonPodIPHidden, leaf.Status.PodIP, two, "spec.node.podCIDRs")
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A claim's volume", func() {
+	It("is kept, and waited for, while a PersistentVolume with another member's label represents it (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
+		label := func(ctx context.Context, to string) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+			body := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelClusterID, to)
+			Expect(asManager().Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+		}
+		By("a host without the policies, in which a tool labels it, and the claim being created again")
+		Expect(x.Manager.Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
+		label(ctx, idOf(ctx, x.Member(two)))
+		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(0))).To(Succeed())
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeKept, one, volume, v1alpha1.LabelClusterID)
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeKept, volume, "Check that PersistentVolume")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+
+		By("correcting the label, as the message says")
+		label(ctx, idOf(ctx, x.Member(one)))
+		s.running(ctx, "app", nodeOne)
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(2))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The nodes of a member", func() {
+	It("are reported if none is Ready: on the registration, on its Node and on a Pod that waits", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeTwo))
+		s.running(ctx, "app", nodeTwo)
+		By("the member's kubelets stopping")
+		kubelets := x.Fleet.Member(two).Process(controlplane.KWOK)
+		Expect(kubelets.Freeze()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(kubelets.Thaw()).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		for _, name := range x.Fleet.Member(two).NodeNames() {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Expect(x.Member(two).API.Status().Patch(ctx, node, client.RawPatch("application/strategic-merge-patch+json",
+				[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletStopped","message":"stopped"}]}}`)))).To(Succeed())
+		}
+		registration(ctx, two, And(
+			says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "no Ready node"),
+			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected)))
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.NodeMemberAway), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonNoReadyNodes)))))
+
+		By("a new Pod reporting it")
+		s.claim(ctx, "later")
+		s.pod(ctx, "later", using("later"), on(nodeTwo))
+		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
+
+		Expect(kubelets.Thaw()).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.running(ctx, "later", nodeTwo)
+	}, SpecTimeout(storyTime))
+})
+
+const (
+	// slow is a latency with which a connection succeeds, and reading all objects takes a while.
+	slow = 200 * time.Millisecond
+	// probedNamespace is the namespace with which Xylem checks the member's policies.
+	probedNamespace = member.PolicyProbe
+)
+
+// silent registers a server that accepts connections, and never answers.
+func silent(ctx context.Context, name string) {
+	GinkgoHelper()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	register(ctx, name, []byte(aKubeconfig("https://"+listener.Addr().String(), "{token: abc}")))
+}
+
+// reconnected cuts a member off, and waits until it is connected again.
+func reconnected(ctx context.Context, member string) {
+	GinkgoHelper()
+	proxy := x.Fleet.Member(member).Proxy()
+	Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+	registration(ctx, member, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+	Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+	Expect(x.AwaitReady(ctx, member)).To(Succeed())
+}
+
+var _ = Describe("A member's connection", func() {
+	It("reports its first attempt, then why it fails, and that the member's objects are being read", func(ctx SpecContext) {
+		silent(ctx, "silent")
+		registration(ctx, "silent", And(
+			says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonConnecting),
+			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))
+		registration(ctx, "silent", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+
+		By("a slow network")
+		proxy := x.Fleet.Member(two).Proxy()
+		back := cutOff(ctx, two, controlplane.Cut)
+		proxy.SetLatency(slow)
+		DeferCleanup(func() { proxy.SetLatency(0) })
+		back()
+		registration(ctx, two, And(
+			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected),
+			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing)))
+		proxy.SetLatency(0)
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+	}, SpecTimeout(storyTime))
+
+	It("reports if the member's policies do not limit it, or if that cannot be checked", func(ctx SpecContext) {
+		member := x.Member(two)
+		binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
+		Expect(member.API.Get(ctx, client.ObjectKey{Name: "xylem-account"}, binding)).To(Succeed())
+		restored := binding.DeepCopy()
+		restored.ResourceVersion, restored.UID = "", ""
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(member.API.Create(ctx, restored)).To(Or(Succeed(), WithTransform(apierrors.IsAlreadyExists, BeTrue())))
+			reconnected(ctx, two)
+			registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionTrue, v1alpha1.ReasonPolicyInForce))
+		}, NodeTimeout(settle))
+
+		allow := denied(ctx, member, probedNamespace, "no namespaces today")
+		Expect(member.API.Delete(ctx, binding)).To(Succeed())
+		reconnected(ctx, two)
+		registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no namespaces today"))
+
+		By("nothing rejecting what the policy must reject")
+		allow(ctx)
+		registration(ctx, two, And(
+			says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "kubectl xylem register"),
+			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The CSIDriver", func() {
+	It("of somebody else is left alone, and reported if it differs from what Xylem needs (I4)", func(ctx SpecContext) {
+		driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
+		DeferCleanup(func(ctx SpecContext) {
+			patch(ctx, x.Host, driver, `{"metadata":{"labels":{"`+v1alpha1.LabelManagedBy+`":"`+v1alpha1.ManagedByValue+`"}}}`)
+			Eventually(ctx, func(ctx context.Context) (*storagev1.CSIDriver, error) {
+				err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(driver), driver)
+				return driver, err
+			}).Should(HaveField("Spec.StorageCapacity", HaveValue(BeTrue())))
+		}, NodeTimeout(settle))
+		patch(ctx, x.Host, driver, `{"metadata":{"labels":{"`+v1alpha1.LabelManagedBy+`":null}},"spec":{"storageCapacity":false}}`)
+		(&story{}).noted(ctx, "CSIDriver", v1alpha1.ProvisionerName, v1alpha1.ReasonNotOfXylem, "storageCapacity", "Delete it")
+	}, SpecTimeout(storyTime))
+})
