@@ -109,7 +109,7 @@ func TestSnapshots(t *testing.T) {
 		"in use, and the host has no handle yet": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt(oneID)))}, Ledgers: live,
 		}, nil},
-		"I1: without an owner":                                   {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
+		"I1: without an owner":                           {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
 		"without an owner, and reported":                 {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
 		"I1: without an owner, but a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
 		"I1: the host's content represents another snapshot": {Evidence{
