@@ -9,55 +9,55 @@ import (
 
 // claims are the sections of mirror mode for claims without a volume in the member.
 var claims = []section{
-	{title: "The leaf claim is being deleted", when: []fact{alone, claimDeleting}, rows: []row{
-		{phase: Withdrawing, owner: RootPVC, until: "the leaf claim is gone"},
+	{Title: "The leaf claim is being deleted", When: []fact{alone, claimDeleting}, Rows: []row{
+		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
 	}},
-	{title: "The claim asks by name for a volume that an earlier claim of its name had", when: []fact{alone, not(diskless), named, not(hasClaim), asks},
-		rows: append(adopting(), row{phase: Adopting, owner: RootPVC, until: "leaf_pv creates the host PV"})},
-	{title: "The claim names a volume that this member does not have", when: []fact{alone, not(diskless), named}, rows: []row{
-		{phase: Unplacing, when: []fact{not(hasClaim), boundAway, placedHere}, step: Unplace, owner: RootPVC},
-		{phase: BoundElsewhere, when: []fact{not(hasClaim)}, owner: RootPVC, until: "this member has a volume for it"},
-		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
-		{phase: Unpromised, when: []fact{either(promiseLost, ownPromise)}, owner: RootPVC, until: "the promise is observed, or promise creates it again"},
-		{phase: Provisioned, when: []fact{namesMirror}, owner: RootPVC, until: "the host binds the claim, or leaf_pv creates the host PV again"},
-		{phase: Mismatched, when: []fact{not(boundAway)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportUnknown, until: "the volume that the claim names is observed"},
-		{phase: Surplus, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Observed).ReportSecond, until: "the leaf claim or the claim is gone"},
+	{Title: "The claim asks by name for a volume that an earlier claim of its name had", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
+		Rows: append(adopting(), row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
+	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: []row{
+		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
+		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for it"},
+		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
+		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or promise creates it again"},
+		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv creates the host PV again"},
+		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportUnknown, Until: "the volume that the claim names is observed"},
+		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: (*volume.Observed).ReportSecond, Until: "the leaf claim or the claim is gone"},
 	}},
-	{title: "The claim names no volume, and its host PV is being deleted", when: []fact{alone, not(named), mirrorDeleting}, rows: []row{
-		{phase: Terminating, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportMirrorTerminating, until: "the claim is gone"},
+	{Title: "The claim names no volume, and its host PV is being deleted", When: []fact{alone, not(named), mirrorDeleting}, Rows: []row{
+		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
-	{title: "The claim names no volume, is placed nowhere, and has a leaf claim here", when: []fact{alone, not(named), hasClaim, not(placed)}, rows: slices.Concat([]row{
-		{phase: Unplaced, when: []fact{selected, not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
-		{phase: Ending, when: []fact{selected, rootDeleting}, owner: RootPVC, until: "the claim is gone"},
-		{phase: Placing, when: []fact{selected, hostUnconfirmed}, step: Place, owner: RootPVC},
-		{phase: Withdrawing, when: []fact{not(selected), claimUnbound}, step: Withdraw, owner: RootPVC},
+	{Title: "The claim names no volume, is placed nowhere, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
+		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Ending, When: []fact{selected, rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
+		{Phase: Placing, When: []fact{selected, hostUnconfirmed}, Step: Place, Owner: RootPVC},
+		{Phase: Withdrawing, When: []fact{not(selected), claimUnbound}, Step: Withdraw, Owner: RootPVC},
 	}, unrecorded())},
-	{title: "The claim names no volume, and the scheduler selected this member", when: []fact{alone, not(named), selected}, rows: []row{
-		{phase: Unplaced, when: []fact{not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
-		{phase: Ending, when: []fact{rootDeleting}, owner: RootPVC, until: "the claim is gone"},
-		{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
-		{phase: Terminating, when: []fact{hasClaim, provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
-		{phase: Withdrawing, when: []fact{claimUnbound, sourceLost}, step: Withdraw, owner: RootPVC},
-		{phase: Mismatched, when: []fact{hasClaim, unlike}, owner: RootPVC, reason: v1alpha1.ReasonSourceMismatch, report: (*volume.Observed).ReportUnlike, until: "the claim is gone"},
-		{phase: Provisioning, when: []fact{hasClaim}, owner: RootPVC, reason: failures, report: (*volume.Observed).ReportFailure, until: "the member provisions the volume, or another member is selected"},
-		{phase: Unplaced, when: []fact{not(placed), not(agreed)}, owner: RootPVC, until: "the scheduler nominates this member for a Pod of the claim"},
-		{phase: Unplaced, when: []fact{not(mirrors)}, owner: RootPVC, until: "the class changes: host_claim reports why"},
-		{phase: Placing, when: []fact{placed, sourceAway}, owner: RootPVC, reason: awaySources, report: (*volume.Observed).ReportSourceAway, until: "the data source is ready, or the claim goes"},
-		{phase: Unplaced, when: []fact{sourceAway}, owner: RootPVC, until: "source selects the member that has it: host_claim reports why not"},
-		{phase: Unplaced, when: []fact{not(pinned), classRefused}, step: Unselect, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff", report: (*volume.Observed).ReportRefused},
-		{phase: Unplaced, when: []fact{refused}, owner: RootPVC, reason: refusals, report: (*volume.Observed).ReportRefused, until: "what refuses it changes"},
-		{phase: Unplaced, when: []fact{sourceRefused}, owner: RootPVC, reason: sources, report: (*volume.Observed).ReportSource, until: "its data source changes, or the claim goes"},
-		{phase: Unplaced, when: []fact{not(placed), apart}, owner: RootPVC, until: "recovery selects the member that has it"},
-		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
-		{phase: Unconfirmed, when: []fact{not(placed), maybeElsewhere}, owner: RootPVC, reason: v1alpha1.ReasonPlacementUnconfirmed, report: (*volume.Observed).ReportMaybeElsewhere, until: askedAgain},
-		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
-		{phase: Placing, step: CreateClaim, owner: RootPVC},
+	{Title: "The claim names no volume, and the scheduler selected this member", When: []fact{alone, not(named), selected}, Rows: []row{
+		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
+		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
+		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: (*volume.Observed).ReportUnlike, Until: "the claim is gone"},
+		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: (*volume.Observed).ReportFailure, Until: "the member provisions the volume, or another member is selected"},
+		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
+		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes: host_claim reports why"},
+		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: (*volume.Observed).ReportSourceAway, Until: "the data source is ready, or the claim goes"},
+		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has it: host_claim reports why not"},
+		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
+		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
+		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: (*volume.Observed).ReportSource, Until: "its data source changes, or the claim goes"},
+		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has it"},
+		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
+		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: (*volume.Observed).ReportMaybeElsewhere, Until: askedAgain},
+		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
+		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
-	{title: "The claim names no volume, and the scheduler did not select this member", when: []fact{alone, not(named)}, rows: []row{
-		{phase: Unplacing, when: []fact{not(hasClaim), placedHere}, step: Unplace, owner: RootPVC},
-		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
-		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
-		{phase: Unplaced, owner: RootPVC, until: "the scheduler selects this member, or the claim is bound"},
+	{Title: "The claim names no volume, and the scheduler did not select this member", When: []fact{alone, not(named)}, Rows: []row{
+		{Phase: Unplacing, When: []fact{not(hasClaim), placedHere}, Step: Unplace, Owner: RootPVC},
+		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
+		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Unplaced, Owner: RootPVC, Until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
 
@@ -78,11 +78,11 @@ const (
 // adopting returns the rows for a claim that requests a volume which it does not have yet.
 func adopting() []row {
 	return []row{
-		{phase: Adopting, when: []fact{not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
-		{phase: Adopting, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
-		{phase: Adopting, when: []fact{rivals}, owner: RootPVC, reason: v1alpha1.ReasonAmbiguousVolume, report: (*volume.Observed).ReportRivals, until: "one member has such a volume"},
-		{phase: Adopting, when: []fact{unadoptable}, owner: RootPVC, reason: "AdoptionUnconfirmed, VolumeMismatch", report: (*volume.Observed).ReportUnadoptable, until: "an admin allows it, or the claim changes"},
-		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
+		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: (*volume.Observed).ReportRivals, Until: "one member has such a volume"},
+		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows it, or the claim changes"},
+		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 	}
 }
 
@@ -92,9 +92,9 @@ func adopting() []row {
 func unrecorded(when ...fact) []row {
 	with := func(facts ...fact) []fact { return slices.Concat(when, facts) }
 	return []row{
-		{phase: Placing, when: with(confirmed), step: Place, owner: RootPVC},
-		{phase: Withdrawing, when: with(claimUnbound), step: Withdraw, owner: RootPVC},
-		{phase: Unconfirmed, when: with(hostUnconfirmed), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Observed).ReportHostUnconfirmed, until: "an admin confirms the restore of the host"},
-		{phase: Unconfirmed, when: with(), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Observed).ReportNeverPlaced, until: "an admin allows it, or the leaf claim is gone"},
+		{Phase: Placing, When: with(confirmed), Step: Place, Owner: RootPVC},
+		{Phase: Withdrawing, When: with(claimUnbound), Step: Withdraw, Owner: RootPVC},
+		{Phase: Unconfirmed, When: with(hostUnconfirmed), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: (*volume.Observed).ReportHostUnconfirmed, Until: "an admin confirms the restore of the host"},
+		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: (*volume.Observed).ReportNeverPlaced, Until: "an admin allows it, or the leaf claim is gone"},
 	}
 }

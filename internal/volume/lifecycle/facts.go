@@ -1,9 +1,6 @@
 package lifecycle
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
@@ -13,210 +10,203 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// fact is a condition of a row, with a description of it and of its negation.
-type fact struct {
-	text, opposite string
-	is             func(*volume.Observed) bool
+// fact is a condition of a row.
+type fact = states.Fact[volume.Observed]
+
+func when(text, opposite string, is func(*volume.Observed) bool) fact {
+	return states.If(text, opposite, is)
 }
 
-func not(f fact) fact {
-	return fact{f.opposite, f.text, func(s *volume.Observed) bool { return !f.is(s) }}
-}
-
-func either(facts ...fact) fact {
-	texts := make([]string, len(facts))
-	for i, f := range facts {
-		texts[i] = f.text
-	}
-	return fact{strings.Join(texts, ", or "), "", func(s *volume.Observed) bool {
-		return slices.ContainsFunc(facts, func(f fact) bool { return f.is(s) })
-	}}
-}
+var (
+	not    = states.Not[volume.Observed]
+	either = states.Any[volume.Observed]
+)
 
 // Facts of the host PV.
 var (
-	twin         = fact{"two host PVs represent it", "", func(s *volume.Observed) bool { return s.Twin != nil }}
-	mirrored     = fact{"mirrored", "not mirrored", func(s *volume.Observed) bool { return s.Host != nil }}
-	replaced     = fact{"replaced", "not replaced", func(s *volume.Observed) bool { return len(s.Earlier) > 0 }}
-	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Abandoned(s.Host) }}
-	finalizer    = fact{"finalizer", "no finalizer", func(s *volume.Observed) bool { return s.HasFinalizer() }}
-	hostDeleting = fact{"host PV terminating", "host PV not terminating", func(s *volume.Observed) bool { return deleting(s.Host) }}
-	ended        = fact{"host PV has ended", "host PV has not ended", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Ended(s.Host) }}
-	unclaimed    = fact{"host PV without claimRef", "host PV with claimRef", func(s *volume.Observed) bool { return s.Host.Spec.ClaimRef == nil }}
-	free         = fact{"host PV is free", "host PV is not free", func(s *volume.Observed) bool {
+	twin         = when("two host PVs represent it", "", func(s *volume.Observed) bool { return s.Twin != nil })
+	mirrored     = when("mirrored", "not mirrored", func(s *volume.Observed) bool { return s.Host != nil })
+	replaced     = when("replaced", "not replaced", func(s *volume.Observed) bool { return len(s.Earlier) > 0 })
+	abandoned    = when("annotated "+v1alpha1.AnnotationAbandon, "not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Abandoned(s.Host) })
+	finalizer    = when("finalizer", "no finalizer", func(s *volume.Observed) bool { return s.HasFinalizer() })
+	hostDeleting = when("host PV terminating", "host PV not terminating", func(s *volume.Observed) bool { return deleting(s.Host) })
+	ended        = when("host PV has ended", "host PV has not ended", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Ended(s.Host) })
+	unclaimed    = when("host PV without claimRef", "host PV with claimRef", func(s *volume.Observed) bool { return s.Host.Spec.ClaimRef == nil })
+	free         = when("host PV is free", "host PV is not free", func(s *volume.Observed) bool {
 		return s.Host.Spec.ClaimRef == nil || s.Host.Status.Phase == corev1.VolumeAvailable
-	}}
-	freed = fact{"host PV was freed for another claim", "host PV was not freed", func(s *volume.Observed) bool { return s.Freed() }}
-	bound = fact{"bound", "not bound", func(s *volume.Observed) bool { return s.Bound() }}
+	})
+	freed = when("host PV was freed for another claim", "host PV was not freed", func(s *volume.Observed) bool { return s.Freed() })
+	bound = when("bound", "not bound", func(s *volume.Observed) bool { return s.Bound() })
 
-	destroyed = fact{"to be destroyed", "to be kept", func(s *volume.Observed) bool { return s.Destroys() }}
-	retained  = fact{"host PV or member retains", "neither host PV nor member retains", func(s *volume.Observed) bool {
+	destroyed = when("to be destroyed", "to be kept", func(s *volume.Observed) bool { return s.Destroys() })
+	retained  = when("host PV or member retains", "neither host PV nor member retains", func(s *volume.Observed) bool {
 		return s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || s.Policy() != corev1.PersistentVolumeReclaimDelete
-	}}
-	unsupported = fact{"host PV's policy is Recycle", "host PV's policy is not Recycle", func(s *volume.Observed) bool {
+	})
+	unsupported = when("host PV's policy is Recycle", "host PV's policy is not Recycle", func(s *volume.Observed) bool {
 		policy := s.Host.Spec.PersistentVolumeReclaimPolicy
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
-	}}
-	outdated  = fact{"host PV not up to date", "", func(s *volume.Observed) bool { return s.Outdated() }}
-	unguarded = fact{"no finalizer, or not Retain where the member retains", "", func(s *volume.Observed) bool { return s.Unguarded() }}
+	})
+	outdated  = when("host PV not up to date", "", func(s *volume.Observed) bool { return s.Outdated() })
+	unguarded = when("no finalizer, or not Retain where the member retains", "", func(s *volume.Observed) bool { return s.Unguarded() })
 )
 
 // Facts of admins' host PVs.
 var (
-	importable = fact{"an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return s.Importable() }}
-	imports    = fact{"root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() }}
-	untaken    = fact{"an admin's host PV represents it, and it has no stamp of that, nor of a claim", "", func(s *volume.Observed) bool { return s.Untaken() }}
-	keptUnused = fact{"both policies are Delete, and no claim here had the volume, which the member had before", "", func(s *volume.Observed) bool { return s.KeptUnused() }}
-	takeable   = fact{"the member's admin consents, and no claim there has it", "", func(s *volume.Observed) bool { return s.ReportUntaken() == nil }}
+	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return s.Importable() })
+	imports    = when("root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() })
+	untaken    = when("an admin's host PV represents it, and it has no stamp of that, nor of a claim", "", func(s *volume.Observed) bool { return s.Untaken() })
+	keptUnused = when("both policies are Delete, and no claim here had the volume, which the member had before", "", func(s *volume.Observed) bool { return s.KeptUnused() })
+	takeable   = when("the member's admin consents, and no claim there has it", "", func(s *volume.Observed) bool { return s.ReportUntaken() == nil })
 )
 
 // Facts of promises.
 var (
-	movable      = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) }}
-	placeless    = fact{"a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
-	unwanted     = fact{"its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() }}
-	unfulfilled  = fact{"a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) }}
-	promised     = fact{"root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() }}
-	promisedHere = fact{"this member has its promise", "this member has no promise of it", func(s *volume.Observed) bool { return s.PromisedHere() }}
-	scratch      = fact{"a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() }}
-	releasing    = fact{"marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) }}
-	marked       = fact{"marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) }}
-	dated        = fact{"marked as unused, with the time", "not marked as unused", func(s *volume.Observed) bool { return s.UnusedSince() != nil }}
-	counted      = fact{"this process has listed its Pods since", "this process has not listed its Pods since", func(s *volume.Observed) bool { return s.Unused.Listed }}
-	graceOver    = fact{"the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace }}
-	used         = fact{"a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 }}
-	consumed     = fact{"a Pod used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" }}
+	movable      = when("Bound, and no disk that is to outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
+	placeless    = when("a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) })
+	unwanted     = when("its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() })
+	unfulfilled  = when("a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) })
+	promised     = when("root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
+	promisedHere = when("this member has its promise", "this member has no promise of it", func(s *volume.Observed) bool { return s.PromisedHere() })
+	scratch      = when("a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() })
+	releasing    = when("marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
+	marked       = when("marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) })
+	dated        = when("marked as unused, with the time", "not marked as unused", func(s *volume.Observed) bool { return s.UnusedSince() != nil })
+	counted      = when("this process has listed its Pods since", "this process has not listed its Pods since", func(s *volume.Observed) bool { return s.Unused.Listed })
+	graceOver    = when("the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace })
+	used         = when("a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 })
+	consumed     = when("a Pod used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" })
 )
 
 // Facts of the leaf PV.
 var (
-	ours       = fact{"leaf PV stamped, or named by a leaf claim of ours", "", func(s *volume.Observed) bool { return s.Ours() }}
-	hasLeaf    = fact{"leaf PV", "no leaf PV", func(s *volume.Observed) bool { return s.Leaf != nil }}
-	recreated  = fact{"another leaf PV has its name", "no other leaf PV has its name", func(s *volume.Observed) bool { return s.Recreated != nil }}
-	stamped    = fact{"leaf PV stamped", "leaf PV not stamped", func(s *volume.Observed) bool { return s.Stamped }}
-	leafDelete = fact{"leaf PV at Delete", "leaf PV not at Delete", func(s *volume.Observed) bool {
+	ours       = when("leaf PV stamped, or named by a leaf claim of ours", "", func(s *volume.Observed) bool { return s.Ours() })
+	hasLeaf    = when("leaf PV", "no leaf PV", func(s *volume.Observed) bool { return s.Leaf != nil })
+	recreated  = when("another leaf PV has its name", "no other leaf PV has its name", func(s *volume.Observed) bool { return s.Recreated != nil })
+	stamped    = when("leaf PV stamped", "leaf PV not stamped", func(s *volume.Observed) bool { return s.Stamped })
+	leafDelete = when("leaf PV at Delete", "leaf PV not at Delete", func(s *volume.Observed) bool {
 		return s.Leaf != nil && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-	}}
-	leafRetain  = fact{"leaf PV retained or gone", "leaf PV not retained", func(s *volume.Observed) bool { return proof.Retained(s.Leaf) }}
-	terminating = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return s.Leaf != nil && deleting(s.Leaf) }}
-	leafBound   = fact{"leaf PV Bound", "leaf PV not Bound", func(s *volume.Observed) bool { return s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound }}
-	provisioned = fact{"leaf claim and leaf PV are Bound", "leaf claim and leaf PV are not Bound", func(s *volume.Observed) bool {
+	})
+	leafRetain  = when("leaf PV retained or gone", "leaf PV not retained", func(s *volume.Observed) bool { return proof.Retained(s.Leaf) })
+	terminating = when("leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return s.Leaf != nil && deleting(s.Leaf) })
+	leafBound   = when("leaf PV Bound", "leaf PV not Bound", func(s *volume.Observed) bool { return s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound })
+	provisioned = when("leaf claim and leaf PV are Bound", "leaf claim and leaf PV are not Bound", func(s *volume.Observed) bool {
 		return s.Held() && s.Leaf.Status.Phase == corev1.VolumeBound && s.Claim.Status.Phase == corev1.ClaimBound
-	}}
-	unsecured  = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
-	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
-	mayBeKnown = fact{"the member retains it or handed it over, or it may have been mirrored", "the member neither retains it nor handed it over, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
-	adoptable  = fact{"a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
-	mayDelete  = fact{"it is destroyed with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
+	})
+	unsecured  = when("leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil })
+	unkept     = when("leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil })
+	mayBeKnown = when("the member retains it or handed it over, or it may have been mirrored", "the member neither retains it nor handed it over, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() })
+	adoptable  = when("a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() })
+	mayDelete  = when("it is destroyed with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() })
 )
 
 // Facts of the leaf claim.
 var (
-	hasClaim      = fact{"leaf claim", "no leaf claim", func(s *volume.Observed) bool { return s.Claim != nil }}
-	claimed       = fact{"leaf claim names it", "no leaf claim names it", func(s *volume.Observed) bool { return s.Claimed() }}
-	claimDeleting = fact{"leaf claim terminating", "leaf claim not terminating", func(s *volume.Observed) bool { return s.Claim != nil && deleting(s.Claim) }}
-	claimUnbound  = fact{"leaf claim names no volume", "leaf claim names a volume", func(s *volume.Observed) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" }}
-	claimBound    = fact{"leaf claim Bound", "leaf claim not Bound", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimBound }}
-	claimLost     = fact{"leaf claim Lost", "", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimLost }}
-	held          = fact{"leaf claim has it", "leaf claim does not have it", func(s *volume.Observed) bool { return s.Held() }}
-	heldByAnother = fact{"another root's leaf claim has it", "", func(s *volume.Observed) bool { return s.Holder != nil }}
-	holderRoot    = fact{"the root claim of that one is there", "the root claim of that one is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil }}
-	outlived      = fact{"the leaf claim of a root that is gone has it", "", func(s *volume.Observed) bool {
+	hasClaim      = when("leaf claim", "no leaf claim", func(s *volume.Observed) bool { return s.Claim != nil })
+	claimed       = when("leaf claim names it", "no leaf claim names it", func(s *volume.Observed) bool { return s.Claimed() })
+	claimDeleting = when("leaf claim terminating", "leaf claim not terminating", func(s *volume.Observed) bool { return s.Claim != nil && deleting(s.Claim) })
+	claimUnbound  = when("leaf claim names no volume", "leaf claim names a volume", func(s *volume.Observed) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" })
+	claimBound    = when("leaf claim Bound", "leaf claim not Bound", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimBound })
+	claimLost     = when("leaf claim Lost", "", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimLost })
+	held          = when("leaf claim has it", "leaf claim does not have it", func(s *volume.Observed) bool { return s.Held() })
+	heldByAnother = when("another root's leaf claim has it", "", func(s *volume.Observed) bool { return s.Holder != nil })
+	holderRoot    = when("the root claim of that one is there", "the root claim of that one is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil })
+	outlived      = when("the leaf claim of a root that is gone has it", "", func(s *volume.Observed) bool {
 		claim := s.Stale()
 		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.HostRoot() == "")
-	}}
-	leftOutlived = fact{"leaf PV outlives that leaf claim", "", func(s *volume.Observed) bool { return proof.Outlives(s.Leaf, s.Left) }}
-	left         = fact{"another leaf claim names it, whose root is gone", "", func(s *volume.Observed) bool { return s.Left != nil }}
-	leftDeleting = fact{"that leaf claim terminating", "that leaf claim not terminating", func(s *volume.Observed) bool { return deleting(s.Left) }}
-	lent         = fact{"leaf PV names another claim", "", func(s *volume.Observed) bool {
+	})
+	leftOutlived = when("leaf PV outlives that leaf claim", "", func(s *volume.Observed) bool { return proof.Outlives(s.Leaf, s.Left) })
+	left         = when("another leaf claim names it, whose root is gone", "", func(s *volume.Observed) bool { return s.Left != nil })
+	leftDeleting = when("that leaf claim terminating", "that leaf claim not terminating", func(s *volume.Observed) bool { return deleting(s.Left) })
+	lent         = when("leaf PV names another claim", "", func(s *volume.Observed) bool {
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
-	}}
-	pointed = fact{"leaf PV points at the leaf claim", "", func(s *volume.Observed) bool { return hostpv.PointsAt(s.Leaf, s.Claim) }}
-	slow    = fact{"the member's PV controller has not bound it again", "", func(s *volume.Observed) bool {
+	})
+	pointed = when("leaf PV points at the leaf claim", "", func(s *volume.Observed) bool { return hostpv.PointsAt(s.Leaf, s.Claim) })
+	slow    = when("the member's PV controller has not bound it again", "", func(s *volume.Observed) bool {
 		return s.Held() && s.Claim.Status.Phase == corev1.ClaimPending && s.Claim.Annotations[v1alpha1.AnnotationVolumeUID] != string(s.Leaf.UID)
-	}}
-	asked = fact{"a new claim requests its volume", "", func(s *volume.Observed) bool { return s.AskedFor() }}
+	})
+	asked = when("a new claim requests its volume", "", func(s *volume.Observed) bool { return s.AskedFor() })
 )
 
 // Facts of the root claim.
 var (
-	hasRoot      = fact{"root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil }}
-	rootDeleting = fact{"root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) }}
-	own          = fact{"root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Observed) bool { return s.Own() }}
-	placed       = fact{"placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" }}
-	placedHere   = fact{"placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID }}
-	mistaken     = fact{"the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return s.Mistaken() != nil }}
-	elsewhere    = fact{"root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" }}
-	placedAway   = fact{"placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID }}
-	grown        = fact{"root claim requests more", "", func(s *volume.Observed) bool {
+	hasRoot      = when("root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil })
+	rootDeleting = when("root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) })
+	own          = when("root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Observed) bool { return s.Own() })
+	placed       = when("placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
+	placedHere   = when("placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID })
+	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return s.Mistaken() != nil })
+	elsewhere    = when("root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })
+	placedAway   = when("placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID })
+	grown        = when("root claim requests more", "", func(s *volume.Observed) bool {
 		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
-	}}
-	modified        = fact{"root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesChange }}
-	attributesFixed = fact{"root claim names no VolumeAttributesClass, and the member applied one", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesFixed }}
+	})
+	modified        = when("root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesChange })
+	attributesFixed = when("root claim names no VolumeAttributesClass, and the member applied one", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesFixed })
 )
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
 // Facts of a claim without a volume in the member.
 var (
-	alone           = fact{"a claim without a volume in this member", "", (*volume.Observed).Alone}
-	named           = fact{"it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" }}
-	selected        = fact{"this member is selected", "this member is not selected", (*volume.Observed).Selected}
-	agreed          = fact{"the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Observed).Agreed}
-	ownClass        = fact{"class of Xylem", "class not of Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) }}
-	mirrors         = fact{"class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds at once", (*volume.Observed).Mirrors}
-	boundAway       = fact{"bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway }}
-	namesMirror     = fact{"it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror}
-	mirrorDeleting  = fact{"its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) }}
-	hostUnconfirmed = fact{"the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed }}
-	confirmed       = fact{"an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed}
-	maybeElsewhere  = fact{"it is older than a restore of the host, and another member has a leaf claim of it, or cannot be asked", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() }}
-	classRefused    = fact{"the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() }}
-	refused         = fact{"the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil }}
-	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits }}
+	alone           = when("a claim without a volume in this member", "", (*volume.Observed).Alone)
+	named           = when("it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" })
+	selected        = when("this member is selected", "this member is not selected", (*volume.Observed).Selected)
+	agreed          = when("the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Observed).Agreed)
+	ownClass        = when("class of Xylem", "class not of Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) })
+	mirrors         = when("class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds at once", (*volume.Observed).Mirrors)
+	boundAway       = when("bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
+	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
+	mirrorDeleting  = when("its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
+	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
+	confirmed       = when("an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
+	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim of it, or cannot be asked", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
+	classRefused    = when("the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() })
+	refused         = when("the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil })
+	namespaced      = when("the member has its namespace", "the member lacks its namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
 
-	vanished = fact{"leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
+	vanished = when("leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
 		return s.Claim != nil && s.Placement.Provisioned == nil && !metav1.HasAnnotation(s.Claim.ObjectMeta, volumehelpers.AnnBindCompleted)
-	}}
-	provisionedDeleting = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Provisioned) }}
+	})
+	provisionedDeleting = when("leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Provisioned) })
 
-	asks        = fact{"the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil }}
-	rivals      = fact{"other members have such a volume too", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 }}
-	unadoptable = fact{"the claim may not have it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil }}
+	asks        = when("the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil })
+	rivals      = when("other members have such a volume too", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 })
+	unadoptable = when("the claim may not have it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
 )
 
 // Facts of the data source of a claim that has no volume in the member.
 var (
-	pinned        = fact{"a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).Pinned}
-	sourceAway    = fact{"its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway}
-	sourceRefused = fact{"the member cannot create it from its data source", "", func(s *volume.Observed) bool { return s.ReportSource() != nil }}
-	sourceLost    = fact{"its data source is gone from the member", "", (*volume.Observed).SourceLost}
-	unlike        = fact{"leaf claim not created from the claim's data source", "", (*volume.Observed).Unlike}
-	apart         = fact{"its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart}
-	unrecordedYet = fact{"where its data source is, is not recorded", "", (*volume.Observed).SourceUnrecorded}
+	pinned        = when("a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).Pinned)
+	sourceAway    = when("its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway)
+	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return s.ReportSource() != nil })
+	sourceLost    = when("its data source is gone from the member", "", (*volume.Observed).SourceLost)
+	unlike        = when("leaf claim not created from the claim's data source", "", (*volume.Observed).Unlike)
+	apart         = when("its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart)
+	unrecordedYet = when("where its data source is, is not recorded", "", (*volume.Observed).SourceUnrecorded)
 )
 
 // Facts of a claim that is, or will be, bound to a promise without a disk.
 var (
-	unobserved        = fact{"it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved}
-	ofPromises        = fact{"class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) }}
-	unpromisable      = fact{"nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil }}
-	diskless          = fact{"bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil }}
-	promiseLost       = fact{"its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost }}
-	ownPromise        = fact{"it names its own promise", "", (*volume.Observed).OwnPromise}
-	labelledHere      = fact{"promise labelled for this member", "promise not labelled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID }}
-	labelledElsewhere = fact{"promise labelled for another member", "", func(s *volume.Observed) bool {
+	unobserved        = when("it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved)
+	ofPromises        = when("class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })
+	unpromisable      = when("nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
+	diskless          = when("bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil })
+	promiseLost       = when("its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost })
+	ownPromise        = when("it names its own promise", "", (*volume.Observed).OwnPromise)
+	labelledHere      = when("promise labelled for this member", "promise not labelled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID })
+	labelledElsewhere = when("promise labelled for another member", "", func(s *volume.Observed) bool {
 		return s.LabelledFor() != "" && s.LabelledFor() != s.Member.ClusterID
-	}}
-	podHere         = fact{"a Pod here uses it", "no Pod here uses it", func(s *volume.Observed) bool { return len(s.Placement.Pods) > 0 }}
-	givenUp         = fact{"promise annotated " + v1alpha1.AnnotationAbandon, "", func(s *volume.Observed) bool { return hostpv.Abandoned(s.Promise) }}
-	promiseDeleting = fact{"promise terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Promise) }}
-	kept            = fact{"leaf claim of a promise that is not abandoned", "", (*volume.Observed).KeepsPromise}
+	})
+	podHere         = when("a Pod here uses it", "no Pod here uses it", func(s *volume.Observed) bool { return len(s.Placement.Pods) > 0 })
+	givenUp         = when("promise annotated "+v1alpha1.AnnotationAbandon, "", func(s *volume.Observed) bool { return hostpv.Abandoned(s.Promise) })
+	promiseDeleting = when("promise terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Promise) })
+	kept            = when("leaf claim of a promise that is not abandoned", "", (*volume.Observed).KeepsPromise)
 )
 
 // terminatingPV reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps

@@ -1,14 +1,21 @@
 package lifecycle
 
 import (
-	"slices"
-
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Phase is the state of a volume.
-type Phase string
+// What a plan consists of.
+type (
+	Phase = states.Phase
+	Step  = states.Step
+	Owner = states.Owner
+	Plan  = states.Plan
+	Needs = states.Needs
+)
+
+// None is no step.
+const None = states.None
 
 // Phases.
 const (
@@ -44,9 +51,6 @@ const (
 	Lost           Phase = "Lost"
 )
 
-// Owner is the controller that takes a step or reports to the user.
-type Owner string
-
 // The controllers.
 const (
 	RootPVC    Owner = "root_pvc"
@@ -56,93 +60,30 @@ const (
 	Promise    Owner = "promise"
 )
 
-// Plan is the phase of a volume and the next step.
-type Plan struct {
-	Phase Phase
-	// Step is what Owner must do, or None.
-	Step  Step
-	Owner Owner
-	// Needs is what must be proven first.
-	Needs Needs
-	// Report is what Owner reports to the user, or nil.
-	Report *mirror.Refusal
+// section is a part of the table, and row is one of its rows.
+type (
+	section = states.Section[volume.Observed]
+	row     = states.Row[volume.Observed]
+)
+
+// table is the life of a claim and its volume. The parts and their sections are searched in order.
+var table = states.Table[volume.Observed]{
+	Parts: []states.Part[volume.Observed]{
+		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: a claim that has no volume in this member, as root_pvc observes it.", Sections: claims, Implied: alone.Text()},
+		{Title: "Promise mode, until there is a disk", Sections: promises, Implied: alone.Text()},
+		{Title: "A volume, in both modes", Sections: volumes, Implied: alone.Text()},
+	},
+	Steps: steps, Otherwise: Foreign,
 }
 
-// By returns the step if the given controller owns it.
-func (p Plan) By(o Owner) Step {
-	if p.Owner != o {
-		return None
-	}
-	return p.Step
-}
+// Next returns the plan for a volume. It is pure.
+func Next(s *volume.Observed) Plan { return table.Next(s) }
 
-// section is a part of the table: rows with common conditions.
-type section struct {
-	title string
-	when  []fact
-	rows  []row
-}
+// NeedsOf returns the needs of a step.
+func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
 
-// row is one row of the table.
-type row struct {
-	phase Phase
-	when  []fact
-	step  Step
-	owner Owner
-	// until describes what ends a state that has no step.
-	until string
-	// reason is that of the message that report returns. If a controller adds more information,
-	// report is nil.
-	reason string
-	report func(*volume.Observed) *mirror.Refusal
-}
+// StepsOf returns the steps of a controller.
+func StepsOf(owner Owner) []Step { return table.StepsOf(owner) }
 
-// part is one part of the table.
-type part struct {
-	title, intro string
-	sections     []section
-}
-
-// table is the life of a claim and its volume. Next searches the parts and their sections in
-// order. The first row whose conditions, and those of its section, are all met applies.
-var table = []part{
-	{"Mirror mode: a claim without a volume", "All rows: a claim that has no volume in this member, as root_pvc observes it.", claims},
-	{"Promise mode, until there is a disk", "", promises},
-	{"A volume, in both modes", "", volumes},
-}
-
-// Next returns the plan for a volume: the first row whose conditions are met. It is pure.
-func Next(s *volume.Observed) Plan {
-	for i := range table {
-		if p, found := next(table[i].sections, s); found {
-			return p
-		}
-	}
-	return Plan{Phase: Foreign}
-}
-
-func next(sections []section, s *volume.Observed) (Plan, bool) {
-	for i := range sections {
-		if !met(sections[i].when, s) {
-			continue
-		}
-		for j := range sections[i].rows {
-			if r := &sections[i].rows[j]; met(r.when, s) {
-				return r.plan(s), true
-			}
-		}
-	}
-	return Plan{}, false
-}
-
-func met(facts []fact, s *volume.Observed) bool {
-	return !slices.ContainsFunc(facts, func(f fact) bool { return !f.is(s) })
-}
-
-func (r *row) plan(s *volume.Observed) Plan {
-	p := Plan{Phase: r.phase, Step: r.step, Owner: r.owner, Needs: NeedsOf(r.step)}
-	if r.report != nil {
-		p.Report = r.report(s)
-	}
-	return p
-}
+// Page returns the table in Markdown.
+func Page() string { return table.Page() }

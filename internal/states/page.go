@@ -1,0 +1,76 @@
+package states
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Page returns the table in Markdown.
+func (t *Table[S]) Page() string {
+	var b strings.Builder
+	for i := range t.Parts {
+		t.Parts[i].write(&b)
+	}
+	b.WriteString("\n## Steps\n\n| Step | What it does | Evidence, or proofs |\n|---|---|---|\n")
+	for _, a := range t.Steps {
+		needs := strings.Join(a.Needs.Proofs, ", ")
+		if len(a.Needs.Evidence) > 0 {
+			needs = fmt.Sprintf("**%s**: %s", strings.Join(a.Needs.Evidence, ", "), needs)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Step, a.Does, needs)
+	}
+	return b.String()
+}
+
+func (p *Part[S]) write(b *strings.Builder) {
+	heading := "##"
+	if p.Title != "" {
+		fmt.Fprintf(b, "\n## %s\n", p.Title)
+		heading = "###"
+	}
+	if p.Intro != "" {
+		fmt.Fprintf(b, "\n%s\n", p.Intro)
+	}
+	for i := range p.Sections {
+		p.section(b, heading, &p.Sections[i])
+	}
+}
+
+// section writes a section. If one controller owns all rows, it is named once.
+func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
+	one := !slices.ContainsFunc(s.Rows, func(r Row[S]) bool { return r.Owner != s.Rows[0].Owner })
+	fmt.Fprintf(b, "\n%s %s\n\n", heading, s.Title)
+	all := p.conditions(s.When)
+	if one && s.Rows[0].Owner != "" {
+		all = append(all, string(s.Rows[0].Owner))
+	}
+	if len(all) > 0 {
+		fmt.Fprintf(b, "All rows: %s.\n\n", strings.Join(all, "; "))
+	}
+	columns := []string{"Phase", "If", "**Step**, or wait", "Controller", "The user reads"}
+	if one {
+		columns = slices.Delete(columns, 3, 4)
+	}
+	fmt.Fprintf(b, "| %s |\n%s|\n", strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		next, condition := "until "+r.Until, strings.Join(p.conditions(r.When), "; ")
+		if r.Step != None {
+			next = "**" + string(r.Step) + "**"
+		}
+		if condition == "" {
+			condition = "otherwise"
+		}
+		cells := []string{string(r.Phase), condition, next, string(r.Owner), r.Reasons}
+		if one {
+			cells = slices.Delete(cells, 3, 4)
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+// conditions describes facts, except for what the title of the part says.
+func (p *Part[S]) conditions(facts []Fact[S]) []string {
+	return slices.DeleteFunc(texts(facts), func(text string) bool { return text == p.Implied })
+}

@@ -1,0 +1,204 @@
+package states
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Phase is the state of an object.
+type Phase string
+
+// Owner is the controller that takes a step or reports to the user.
+type Owner string
+
+// Step is an action of a controller: one write, or a few that belong together.
+type Step string
+
+// None is no step.
+const None Step = ""
+
+// Plan is the phase of an object, and the next step.
+type Plan struct {
+	Phase Phase
+	// Step is what Owner must do, or None.
+	Step  Step
+	Owner Owner
+	// Needs is what must be proven before Step.
+	Needs Needs
+	// Report is what Owner reports to the user, or nil.
+	Report *mirror.Refusal
+}
+
+// By returns the step if the given controller owns it.
+func (p Plan) By(o Owner) Step {
+	if p.Owner != o {
+		return None
+	}
+	return p.Step
+}
+
+// Needs is what live reads must prove before a step.
+type Needs struct {
+	// Evidence lists the types of package proof that guarded requires before it destroys data.
+	Evidence []string
+	// Proofs lists the functions of package proof, including those of the evidence.
+	Proofs []string
+}
+
+// Nothing is the needs of a step that destroys nothing, and that an old cache cannot mislead.
+func Nothing() Needs { return Needs{} }
+
+// Evidence is the needs of a step that destroys data: a type of package proof, and its proofs.
+func Evidence(kind string, proofs ...string) Needs {
+	return Needs{Evidence: []string{kind}, Proofs: proofs}
+}
+
+// Proofs is the needs of a step that destroys nothing.
+func Proofs(names ...string) Needs { return Needs{Proofs: names} }
+
+// Action describes a step.
+type Action struct {
+	Step  Step
+	Does  string
+	Needs Needs
+}
+
+// Act returns the description of a step.
+func Act(step Step, does string, needs Needs) Action { return Action{step, does, needs} }
+
+// Table maps observations of type S to plans.
+type Table[S any] struct {
+	Parts []Part[S]
+	// Steps describes every step of the rows.
+	Steps []Action
+	// Otherwise is the phase of an observation that no row describes. It has no owner.
+	Otherwise Phase
+}
+
+// Part is a part of a table.
+type Part[S any] struct {
+	// Title and Intro are for the page. The only part of a table may have none.
+	Title, Intro string
+	Sections     []Section[S]
+	// Implied is the text of a condition that the title or the intro states for all rows.
+	Implied string
+}
+
+// Section is a part of a table whose rows have conditions in common.
+type Section[S any] struct {
+	Title string
+	When  []Fact[S]
+	Rows  []Row[S]
+}
+
+// Row is one row of a table. It has a step, or says what ends the wait.
+type Row[S any] struct {
+	Phase Phase
+	When  []Fact[S]
+	Step  Step
+	Owner Owner
+	// Until describes what ends a state that has no step.
+	Until string
+	// Reasons are those of the messages that Report returns. If a controller adds more
+	// information, Report is nil.
+	Reasons string
+	Report  func(*S) *mirror.Refusal
+}
+
+// Next returns the plan for an observation: the first row whose conditions are met. It is pure.
+func (t *Table[S]) Next(s *S) Plan {
+	for i := range t.Parts {
+		for j := range t.Parts[i].Sections {
+			section := &t.Parts[i].Sections[j]
+			if !met(section.When, s) {
+				continue
+			}
+			for k := range section.Rows {
+				if r := &section.Rows[k]; met(r.When, s) {
+					return t.plan(r, s)
+				}
+			}
+		}
+	}
+	return Plan{Phase: t.Otherwise}
+}
+
+func (t *Table[S]) plan(r *Row[S], s *S) Plan {
+	p := Plan{Phase: r.Phase, Step: r.Step, Owner: r.Owner, Needs: t.NeedsOf(r.Step)}
+	if r.Report != nil {
+		p.Report = r.Report(s)
+	}
+	return p
+}
+
+// NeedsOf returns the needs of a step.
+func (t *Table[S]) NeedsOf(step Step) Needs {
+	for i := range t.Steps {
+		if t.Steps[i].Step == step {
+			return t.Steps[i].Needs
+		}
+	}
+	return Needs{}
+}
+
+// StepsOf returns the steps of a controller.
+func (t *Table[S]) StepsOf(owner Owner) []Step {
+	var all []Step
+	t.each(func(_ *Section[S], _ int, r *Row[S]) {
+		if r.Owner == owner && r.Step != None && !slices.Contains(all, r.Step) {
+			all = append(all, r.Step)
+		}
+	})
+	return all
+}
+
+// Problems returns what is wrong with the table: rows without an owner or a text, with both a step
+// and a wait or neither, and steps that no row has or that are not described.
+func (t *Table[S]) Problems() []string {
+	var wrong []string
+	used := map[Step]bool{None: true}
+	untold := func(f Fact[S]) bool { return f.text == "" }
+	t.each(func(s *Section[S], i int, r *Row[S]) {
+		say := func(format string, args ...any) {
+			wrong = append(wrong, fmt.Sprintf("row %d of %q ", i, s.Title)+fmt.Sprintf(format, args...))
+		}
+		if slices.ContainsFunc(s.When, untold) || slices.ContainsFunc(r.When, untold) {
+			say("has a condition without a text")
+		}
+		if (r.Step == None) == (r.Until == "") {
+			say("has step %q, and waits until %q", r.Step, r.Until)
+		}
+		if r.Phase == "" || r.Owner == "" && r.Phase != t.Otherwise {
+			say("has phase %q, and owner %q", r.Phase, r.Owner)
+		}
+		if r.Report != nil && r.Reasons == "" {
+			say("reports without a reason")
+		}
+		used[r.Step] = true
+	})
+	described := map[Step]bool{None: true}
+	for _, a := range t.Steps {
+		if described[a.Step] = true; !used[a.Step] {
+			wrong = append(wrong, fmt.Sprintf("no row has step %s", a.Step))
+		}
+	}
+	for step := range used {
+		if !described[step] {
+			wrong = append(wrong, fmt.Sprintf("step %s is not described", step))
+		}
+	}
+	return wrong
+}
+
+func (t *Table[S]) each(visit func(s *Section[S], i int, r *Row[S])) {
+	for p := range t.Parts {
+		for j := range t.Parts[p].Sections {
+			s := &t.Parts[p].Sections[j]
+			for i := range s.Rows {
+				visit(s, i, &s.Rows[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package states
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// lamp is what the test's table is about.
+type lamp struct{ plugged, on, broken bool }
+
+var (
+	plugged = If("plugged in", "not plugged in", func(l *lamp) bool { return l.plugged })
+	on      = If("on", "off", func(l *lamp) bool { return l.on })
+	broken  = If("broken", "not broken", func(l *lamp) bool { return l.broken })
+)
+
+func lamps() Table[lamp] {
+	return Table[lamp]{
+		Otherwise: "Foreign",
+		Parts: []Part[lamp]{
+			{Title: "Plugged in", Implied: plugged.Text(), Sections: []Section[lamp]{
+				{Title: "It works", When: []Fact[lamp]{plugged, Any(Not(broken), on)}, Rows: []Row[lamp]{
+					{Phase: "Lit", When: []Fact[lamp]{All(plugged, on)}, Owner: "switch", Until: "it is switched off"},
+					{Phase: "Dark", Step: "SwitchOn", Owner: "switch"},
+				}},
+				{Title: "It is broken", When: []Fact[lamp]{plugged}, Rows: []Row[lamp]{
+					{Phase: "Dark", Step: "Replace", Owner: "janitor", Reasons: "Broken", Report: func(*lamp) *mirror.Refusal { return &mirror.Refusal{Reason: "Broken"} }},
+				}},
+			}},
+		},
+		Steps: []Action{Act("SwitchOn", "switches it on", Nothing()), Act("Replace", "throws it away", Evidence("Broken", "LiveLook"))},
+	}
+}
+
+func TestNext(t *testing.T) {
+	table := lamps()
+	for name, test := range map[string]struct {
+		lamp lamp
+		want Plan
+	}{
+		"the first row that matches": {lamp{plugged: true, on: true}, Plan{Phase: "Lit", Owner: "switch"}},
+		"the next row":               {lamp{plugged: true}, Plan{Phase: "Dark", Step: "SwitchOn", Owner: "switch"}},
+		"the next section, with its report and needs": {
+			lamp{plugged: true, broken: true},
+			Plan{Phase: "Dark", Step: "Replace", Owner: "janitor", Needs: Needs{[]string{"Broken"}, []string{"LiveLook"}}, Report: &mirror.Refusal{Reason: "Broken"}},
+		},
+		"no row": {lamp{on: true}, Plan{Phase: "Foreign"}},
+	} {
+		got := table.Next(&test.lamp)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got.By(got.Owner) != got.Step || got.By("nobody") != None {
+			t.Errorf("%s: step %s of %s, and %s of nobody", name, got.By(got.Owner), got.Owner, got.By("nobody"))
+		}
+	}
+	if got := table.StepsOf("switch"); !slices.Equal(got, []Step{"SwitchOn"}) {
+		t.Errorf("steps of the switch: %v", got)
+	}
+}
+
+func TestPage(t *testing.T) {
+	table := lamps()
+	page := table.Page()
+	for _, line := range []string{
+		"## Plugged in", "### It works", "All rows: not broken, or on; switch.",
+		"| Lit | plugged in and on | until it is switched off |  |", "| Dark | otherwise | **SwitchOn** |  |",
+		"All rows: janitor.", "| Dark | otherwise | **Replace** | Broken |", "| Replace | throws it away | **Broken**: LiveLook |",
+	} {
+		if !strings.Contains(page, line+"\n") {
+			t.Errorf("the page lacks %q:\n%s", line, page)
+		}
+	}
+}
+
+// TestProblems: a table with any of these faults is found.
+func TestProblems(t *testing.T) {
+	whole := lamps()
+	if problems := whole.Problems(); len(problems) > 0 {
+		t.Errorf("a whole table has problems: %v", problems)
+	}
+	for want, spoil := range map[string]func(*Table[lamp]){
+		`row 0 of "It works" has a condition without a text`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].When = []Fact[lamp]{Not(Any(broken))} },
+		`row 1 of "It works" has step "", and waits until ""`: func(t *Table[lamp]) {
+			t.Parts[0].Sections[0].Rows[1].Step, t.Steps = None, t.Steps[1:]
+		},
+		`row 0 of "It works" has phase "Lit", and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
+		`row 0 of "It is broken" reports without a reason`:  func(t *Table[lamp]) { t.Parts[0].Sections[1].Rows[0].Reasons = "" },
+		"no row has step Paint":                             func(t *Table[lamp]) { t.Steps = append(t.Steps, Act("Paint", "paints it", Nothing())) },
+		"step SwitchOn is not described":                    func(t *Table[lamp]) { t.Steps = t.Steps[1:] },
+	} {
+		table := lamps()
+		spoil(&table)
+		if problems := table.Problems(); !slices.Equal(problems, []string{want}) {
+			t.Errorf("problems %q, want %q", problems, want)
+		}
+	}
+}
