@@ -17,22 +17,16 @@ import (
 func drivers(h *facts.Host) []Finding {
 	found := slices.Concat(
 		driver(h.Driver, v1alpha1.ProvisionerName, true, "claims of members"),
-		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods of promises"))
-	if h.Driver.Item == nil || h.Driver.Item.Spec.PreventPodSchedulingIfMissing == nil || !h.Nodes.Read || !h.CSINodes.Read {
-		return found
-	}
-	level, effect := Warning, "the scheduler may choose nodes of the host for Pods of promises"
-	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
-		level, effect = Error, "the scheduler places no Pods with volumes of members on them"
-	}
-	if names := withoutCSINode(h); len(names) > 0 {
-		found = append(found, Finding{level, CheckDriver, "", fmt.Sprintf("no CSINode of Xylem's: %s. Until they have one, %s", named("Node", names), effect),
-			fmt.Sprintf("See the condition %s of `kubectl describe node NAME`. If there is none, check that a manager runs.", v1alpha1.NodeCSINode)})
+		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods of promises"),
+		csiNodes(h))
+	if len(found) == 0 && h.Driver.Read && h.Promises.Read {
+		return []Finding{ok(CheckDriver, "", "CSIDrivers %q and %q are as the scheduler needs them", v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName)}
 	}
 	return found
 }
 
-// driver checks one CSIDriver. what are the objects that nodes of the host must not get.
+// driver reports what is wrong with a CSIDriver. what are the objects that nodes of the host must
+// not get.
 func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
 	switch {
 	case !d.Read:
@@ -42,7 +36,24 @@ func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, wha
 	case ptr.Deref(d.Item.Spec.StorageCapacity, false) != capacity, ptr.Deref(d.Item.Spec.AttachRequired, true):
 		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: %t and attachRequired: false", name, capacity), "The leading manager corrects it. Check that one runs, and may do so."}}
 	}
-	return []Finding{ok(CheckDriver, "", "CSIDriver %q is as the scheduler needs it", name)}
+	return nil
+}
+
+// csiNodes reports virtual nodes without a CSINode, if the host's scheduler may look at CSINodes.
+func csiNodes(h *facts.Host) []Finding {
+	if h.Driver.Item == nil || h.Driver.Item.Spec.PreventPodSchedulingIfMissing == nil || !h.Nodes.Read || !h.CSINodes.Read {
+		return nil
+	}
+	names := withoutCSINode(h)
+	if len(names) == 0 {
+		return nil
+	}
+	level, effect := Warning, "the scheduler may choose nodes of the host for Pods of promises"
+	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
+		level, effect = Error, "the scheduler places no Pods with volumes of members on them"
+	}
+	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode of Xylem's: %s. Until they have one, %s", named("Node", names), effect),
+		fmt.Sprintf("See the condition %s of `kubectl describe node NAME`. If there is none, check that a manager runs.", v1alpha1.NodeCSINode)}}
 }
 
 // withoutCSINode returns the virtual nodes without a CSINode that names the drivers.
