@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// real are the directories of the tests that run on real API servers.
-var real = []string{"test/integration", "test/e2e"}
+// onClusters are the directories of the tests that run on real API servers.
+var onClusters = []string{"test/integration", "test/e2e"}
 
 // unstaged are the reasons that no test on real clusters names, each with the cause.
 var unstaged = map[string]string{}
@@ -27,7 +27,7 @@ func TestReasonsInStories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := mentions(real...)
+	told, err := mentions(onClusters...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestReasonsInStories(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("no test in %v names these reasons. Write a story that makes the state for real: %v", real, missing)
+		t.Errorf("no test in %v names these reasons. Write a story that makes the state for real: %v", onClusters, missing)
 	}
 	for reason := range unstaged {
 		stale = append(stale, reason)

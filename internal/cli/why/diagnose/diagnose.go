@@ -200,15 +200,9 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 		w.add(n, at, c.Reason, c.Message, c.Since)
 	case n.Kind != gather.KindPod:
 	case c.Type == string(v1alpha1.PodPlaceable) && isFalse:
-		at := stagePlace
-		if c.Reason == v1alpha1.ReasonPodRefused {
-			at = stageRelay // the claim repeats the Pod's own condition, and this one the claim's
-		}
-		w.add(n, at, c.Reason, c.Message, c.Since)
-	case c.Type == string(v1alpha1.PodPushed) && isFalse:
-		if c.Reason != v1alpha1.ReasonVolumeAwaited && c.Reason != v1alpha1.ReasonWithdrawn { // they replace a problem that is solved
-			w.add(n, stagePush, c.Reason, c.Message, c.Since)
-		}
+		w.unplaceable(n, c)
+	case c.Type == string(v1alpha1.PodPushed) && isFalse && !solved(c.Reason):
+		w.add(n, stagePush, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodScheduled) && isFalse:
 		w.unscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:
@@ -216,6 +210,20 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	case c.Type == string(corev1.DisruptionTarget):
 		w.add(n, stageContainer, c.Reason, c.Message, c.Since)
 	}
+}
+
+// unplaceable adds why no node was found for a Pod.
+func (w *walk) unplaceable(n *model.Node, c *model.Condition) {
+	at := stagePlace
+	if c.Reason == v1alpha1.ReasonPodRefused {
+		at = stageRelay // the claim repeats the Pod's condition Pushed, and this one repeats the claim's
+	}
+	w.add(n, at, c.Reason, c.Message, c.Since)
+}
+
+// solved reports whether a reason of the condition Pushed only replaces a problem that is solved.
+func solved(reason string) bool {
+	return reason == v1alpha1.ReasonVolumeAwaited || reason == v1alpha1.ReasonWithdrawn
 }
 
 // unscheduled adds why a scheduler has not bound a Pod.
