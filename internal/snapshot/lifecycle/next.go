@@ -5,12 +5,16 @@ import (
 	"github.com/xylem-io/xylem/internal/states"
 )
 
-// What a plan consists of.
 type (
+	// Phase is the state of a snapshot.
 	Phase = states.Phase
-	Step  = states.Step
+	// Step is an action of a controller on a snapshot.
+	Step = states.Step
+	// Owner is the controller that takes a step or reports to the user.
 	Owner = states.Owner
-	Plan  = states.Plan
+	// Plan is the phase of a snapshot and the next step.
+	Plan = states.Plan
+	// Needs is what must be proven before a step.
 	Needs = states.Needs
 )
 

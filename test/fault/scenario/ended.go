@@ -84,7 +84,7 @@ func (w *World) waits(ctx context.Context, reason string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Pod %s is on node %q and reports %v", app, pod.Spec.NodeName, pod.Status.Conditions)
+	return fmt.Errorf("found Pod %s on node %q, reporting %v", app, pod.Spec.NodeName, pod.Status.Conditions)
 }
 
 func (w *World) runOnce(ctx context.Context) error {
