@@ -376,7 +376,7 @@ const (
 	nothing = "Nothing."
 	// asFor introduces a reference to another reason, or to the one at the start of the message.
 	asFor      = "As for "
-	asForFirst = asFor + "the reason that the message begins with."
+	asForFirst = asFor + "the reason at the beginning of the message."
 )
 
 // toDoFor returns the next step for a reason whose message has none.

@@ -190,7 +190,7 @@ func TestOf(t *testing.T) {
 		"a claim names a member's volume, and may not have it": {
 			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
 				func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
-			want: Problem, reason: v1alpha1.ReasonVolumeMismatch, says: []string{"it has 1Gi", "ask for what the volume has"},
+			want: Problem, reason: v1alpha1.ReasonVolumeMismatch, says: []string{"it has 1Gi", "change the claim so that it matches"},
 		},
 		"a reason that refers to another": {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": exceeded quota`)),
