@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 		"an estimate that is wrong by less than a quarter": {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
 		"an estimate that is wrong by more than a quarter": {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
 		"an estimate of a full member":                     {seen(beside("0"), keeping), nothing},
-		"an estimate that no member supports any more":     {seen(beside("100Gi"), keeping, beside()), patch},
+		"an estimate that no member supports now":          {seen(beside("100Gi"), keeping, beside()), patch},
 		"the driver reports what was estimated": {seen(beside("100Gi"), keeping, func(o *observed) {
 			o.segments, o.others = []storagev1.CSIStorageCapacity{segment("100Gi", "")}, nil
 		}), patch},

@@ -50,7 +50,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV is deleted before its leaf",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed, not(hasLeaf), not(claimed)}", "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed}"},
+				{volumeTable, "not(finalizer))}, Owner: RootPV, Until: \"the host PV is gone\"},\n		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}", "not(finalizer))}, Owner: RootPV, Until: \"the host PV is gone\"},\n		{Phase: Destroying, When: []fact{destroyed}"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -79,7 +79,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
-			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && hostpv.Ended(s.Host) }}", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && hostpv.Ended(s.Host) }}"}},
+			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && hostpv.Ended(s.Host) })", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && hostpv.Ended(s.Host) })"}},
 			Scenario: "reuse", Caught: []string{"I6"},
 		},
 		{
@@ -90,7 +90,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "pushes-bound-claims", Class: "a host claim that is already bound is pushed with its volume name, and becomes Lost in the member",
 			Edits: []Edit{
-				{volumeTable, "{not(hasLeaf)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost"},
+				{volumeTable, "{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost"},
 				{volumeClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
 				{volumeClaim, "	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "	if capacity := s.Root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},
@@ -100,7 +100,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "absence-deletes", Class: "a leaf PV that is not found deletes the host PV: a wiped member loses all volumes",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "		{phase: Holding, when: []fact{heldByAnother, not(stamped)}, step: Stamp, owner: LeafPV},\n", "		{phase: Destroying, when: []fact{finalizer, not(hasLeaf)}, step: DropHost, owner: RootPV},\n"},
+				{volumeTable, "		{Phase: Holding, When: []fact{heldByAnother, not(stamped)}, Step: Stamp, Owner: LeafPV},\n", "		{Phase: Destroying, When: []fact{finalizer, not(hasLeaf)}, Step: DropHost, Owner: RootPV},\n"},
 			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},

@@ -68,7 +68,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "only-lost", Class: "a leaf claim stays although its volume was deleted before they were bound",
-			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, step: DeleteLost", "not(hasLeaf), claimLost}, step: DeleteLost"}},
+			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, Step: DeleteLost", "not(hasLeaf), claimLost}, Step: DeleteLost"}},
 			Caught: []string{"I6"},
 		},
 		{
@@ -133,7 +133,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "left-at-delete", Class: "a volume with policy Delete that an earlier claim's leaf claim has stays forever, because the claim with another name that got it was deleted",
-			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: SetRetain", "either(retained, freed)}, step: SetRetain"}},
+			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, Step: SetRetain", "either(retained, freed)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
@@ -155,7 +155,7 @@ func ofPromises() []Mutation {
 		{
 			Name: "releases-what-is-retained", Class: "the disk of a promise is released with its last Pod although an admin has set the promise to Retain",
 			Edits: []Edit{
-				{promiseTable, "not(destroyed), not(terminating)}, step: SetRetain", "not(destroyed), terminating}, step: SetRetain"},
+				{promiseTable, "not(destroyed), not(terminating)}, Step: SetRetain", "not(destroyed), terminating}, Step: SetRetain"},
 				{"internal/proof/evidence.go", "e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete", "e.Promise.pv.Spec.ClaimRef, true"},
 			},
 			Check: "TestPromises", Caught: []string{"I2"},

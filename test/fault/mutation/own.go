@@ -35,14 +35,14 @@ func own() []Mutation {
 		},
 		{
 			Name: "late-placement", Class: "I3: the leaf claim is created before placed-in is recorded",
-			Edits:    []Edit{{claimTable, "		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},\n		{phase: Placing, step: CreateClaim", "		{phase: Placing, step: CreateClaim"}},
+			Edits:    []Edit{{claimTable, "		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},\n		{Phase: Placing, Step: CreateClaim", "		{Phase: Placing, Step: CreateClaim"}},
 			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I3", "I6"},
 		},
 		{
 			Name: "steals", Class: "I3: another member takes a claim before it is proven that the first member has nothing of it",
 			Edits: []Edit{
-				{claimTable, "{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC", "{phase: Unplaced, when: []fact{placedAway}, step: Place, owner: RootPVC"},
+				{claimTable, "{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC", "{Phase: Unplaced, When: []fact{placedAway}, Step: Place, Owner: RootPVC"},
 			},
 			Scenario: "move", Caught: []string{"I1", "I3", "I5", "I6"},
 		},

@@ -20,12 +20,12 @@ func ofSnapshotModel() []Mutation {
 		},
 		{
 			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: it is never ready, and nothing is reported",
-			Edits:  []Edit{{snapshotTable, "{phase: Ending, when: []fact{not(rootEnded), not(ready)}, owner", "{phase: Ending, when: []fact{not(rootEnded), not(ready), rootGone}, owner"}},
+			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner", "{Phase: Ending, When: []fact{not(rootEnded), not(ready), rootGone}, Owner"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
 		{
 			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stays, and no object reports it",
-			Edits:  []Edit{{snapshotTable, "when: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}", "when: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}"}},
+			Edits:  []Edit{{snapshotTable, "When: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}", "When: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}"}},
 			Caught: []string{"unrecorded data is left"},
 		},
 		{
@@ -35,7 +35,7 @@ func ofSnapshotModel() []Mutation {
 		},
 		{
 			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing is reported",
-			Edits:  []Edit{{snapshotTable, "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced}", "destroyed}, rows: []row{\n		{phase: Mismatched, when: []fact{replaced, not(hosted)}"}},
+			Edits:  []Edit{{snapshotTable, "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced}", "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced, not(hosted)}"}},
 			Caught: []string{"is not deleted"},
 		},
 	}
@@ -76,7 +76,7 @@ func ofSnapshots() []Mutation {
 			Edits: []Edit{
 				{snapshotObserved, "mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&", "mirrorsnapshot.Announced(s.Host) &&"},
 				{snapshotObserved, "	return s.Host.DeletionTimestamp != nil && mirror", "	return mirror"},
-				{snapshotTable, "when: []fact{ending, rootEnded, destroyed}", "when: []fact{rootEnded, destroyed}"},
+				{snapshotTable, "When: []fact{ending, rootEnded, destroyed}", "When: []fact{rootEnded, destroyed}"},
 				{proofSnapshot, "		return now.DeletionTimestamp != nil && now.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&\n", "		return true &&\n"},
 			},
 			Scenario: "snapshot-retain", Caught: []string{"I2", "I6"},
@@ -84,7 +84,7 @@ func ofSnapshots() []Mutation {
 		{
 			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
 			Edits: []Edit{
-				{snapshotTable, "		{phase: Destroying, when: []fact{hasContent, retained}, step: SetDelete, owner: RootSnapshot},\n", "		{phase: Destroying, when: []fact{held}, step: DropHost, owner: RootSnapshot},\n"},
+				{snapshotTable, "		{Phase: Destroying, When: []fact{hasContent, retained}, Step: SetDelete, Owner: RootSnapshot},\n", "		{Phase: Destroying, When: []fact{held}, Step: DropHost, Owner: RootSnapshot},\n"},
 				{"internal/controller/rootsnapshot/controller.go", "	gone, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	if err != nil {", "	_, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	gone := true\n	if err != nil {"},
 			},
 			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},

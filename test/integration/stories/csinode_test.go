@@ -116,4 +116,23 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeNameTaken)))
 		registration(ctx, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionTrue, v1alpha1.ReasonNodeReady))
 	}, SpecTimeout(storyTime))
+
+	It("is reported as missing if the host's API server does not let Xylem create it", func(ctx SpecContext) {
+		prevented(ctx)
+		s := begin(ctx)
+		allow := denied(ctx, x.Host, csiNode(nodeTwo), storagev1.SchemeGroupVersion.WithResource("csinodes"), "no CSINodes today")
+		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, nodeReports(v1alpha1.ReasonCSINodeMissing))
+		s.noted(ctx, "Node", nodeTwo, v1alpha1.ReasonCSINodeMissing, "no CSINodes today", "Let the manager's account create and patch CSINodes")
+		registration(ctx, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonCSINodeMissing))
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeTwo))
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonCSINodeMissing, "no CSINodes today")
+
+		By("an admin allowing it")
+		allow(ctx)
+		s.running(ctx, "app", nodeTwo)
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeMissing)))
+		registration(ctx, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionTrue, v1alpha1.ReasonNodeReady))
+	}, SpecTimeout(storyTime))
 })

@@ -16,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -36,35 +37,37 @@ func cordoned(ctx context.Context, node string) (uncordon func(context.Context))
 	return func(ctx context.Context) { set(ctx, false) }
 }
 
-// denied makes a cluster reject new namespaces of a name until the story ends, and returns when it
-// does.
-func denied(ctx context.Context, c *harness.Cluster, namespace, message string) (allow func(context.Context)) {
+// denied makes a cluster reject new objects with the name and kind of an object until the story
+// ends, and returns when it does.
+func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource schema.GroupVersionResource, message string) (allow func(context.Context)) {
 	GinkgoHelper()
-	name := metav1.ObjectMeta{Name: "story-denies-" + namespace}
+	name := metav1.ObjectMeta{Name: "story-denies-" + obj.GetName()}
 	objects := []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"namespaces"}},
+				Rule:       admissionv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
 			}}}},
-			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", namespace), Message: message}},
+			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", obj.GetName()), Message: message}},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		}},
 	}
-	for _, obj := range objects {
-		inMember(ctx, c, obj)
+	for _, policy := range objects {
+		inMember(ctx, c, policy)
 	}
-	probe := func(ctx context.Context) error {
-		return c.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.DryRunAll)
+	answer := func(ctx context.Context) string {
+		probe, ok := obj.DeepCopyObject().(client.Object)
+		Expect(ok).To(BeTrue())
+		return fmt.Sprint(c.API.Create(ctx, probe, client.DryRunAll))
 	}
-	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)))
+	Eventually(ctx, answer).Should(ContainSubstring(message))
 	return func(ctx context.Context) {
-		for _, obj := range objects {
-			Expect(c.API.Delete(ctx, obj)).To(Succeed())
+		for _, policy := range objects {
+			Expect(c.API.Delete(ctx, policy)).To(Succeed())
 		}
-		Eventually(ctx, probe).Should(Succeed())
+		Eventually(ctx, answer).ShouldNot(ContainSubstring(message))
 	}
 }
 
@@ -115,7 +118,7 @@ var _ = Describe("What a Pod waits for", func() {
 
 	It("is its namespace, which the member's admission rejects", func(ctx SpecContext) {
 		s := begin(ctx)
-		allow := denied(ctx, x.Member(one), s.namespace, "ask the platform team")
+		allow := denied(ctx, x.Member(one), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, corev1.SchemeGroupVersion.WithResource("namespaces"), "ask the platform team")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
@@ -202,7 +205,7 @@ var _ = Describe("What a Pod waits for", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A Pod that somebody binds to a virtual node by hand", func() {
+var _ = Describe("A Pod that somebody binds to a virtual node manually", func() {
 	It("is rejected as a kubelet would: a taint that it does not tolerate, and another operating system", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "windows", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} })
@@ -404,7 +407,7 @@ var _ = Describe("A member's connection", func() {
 			registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionTrue, v1alpha1.ReasonPolicyInForce))
 		}, NodeTimeout(settle))
 
-		allow := denied(ctx, member, probedNamespace, "no namespaces today")
+		allow := denied(ctx, member, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: probedNamespace}}, corev1.SchemeGroupVersion.WithResource("namespaces"), "no namespaces today")
 		Expect(member.API.Delete(ctx, binding)).To(Succeed())
 		reconnected(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no namespaces today"))
