@@ -112,7 +112,7 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. "
 	if s.Host.DeletionTimestamp != nil {
-		return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion continues then", s.Member.Registration, s.Origin.Root)
+		return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
 	}
 	return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
 }
