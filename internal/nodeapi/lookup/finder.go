@@ -147,7 +147,7 @@ func (f *Finder) noLink(ctx context.Context, t *Target) *failure.Failure {
 		if err != nil || leader == "" {
 			leader = "unknown"
 		}
-		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica has it (%s). Try again in a few seconds", t.Registration, leader)
+		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica serves it (%s). Try again in a few seconds", t.Registration, leader)
 		failed.Exact = true
 		return failed
 	}

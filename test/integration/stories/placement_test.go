@@ -83,7 +83,9 @@ var _ = Describe("Two members", func() {
 		s.claim(ctx, "pinned")
 		s.pod(ctx, "pinned", using("pinned"), tolerant, on(plainNode))
 		Expect(s.running(ctx, "free").Spec.NodeName).To(BeElementOf(nodeOne, nodeTwo))
-		until[corev1.Pod](ctx, s, x.Host, "pinned", isFalse(corev1.PodScheduled, "did not have enough free storage"))
+		until[corev1.Pod](ctx, s, x.Host, "pinned", Or(
+			isFalse(corev1.PodScheduled, "csi.xylem.io CSI driver is not installed on the node"), // from Kubernetes 1.37
+			isFalse(corev1.PodScheduled, "did not have enough free storage")))
 
 		By("a Pod without claims running on the plain node as ever")
 		s.pod(ctx, "plain", tolerant, on(plainNode))
