@@ -23,8 +23,8 @@ FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 60m
 INTEGRATION_PACKAGES ?= 2
-# Processes that share the stories, each with its own clusters, because the stories mostly wait.
-# And additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
+# Processes that share the stories, each with its own clusters. And additional flags for ginkgo,
+# such as STORIES_FLAGS='--focus promise'.
 STORIES_PROCESSES ?= 2
 STORIES_FLAGS ?=
 # Provider of the end-to-end stories (kind or controlplane), and their timeout.
@@ -171,17 +171,12 @@ test-unit: ## Run the unit tests.
 	go -C test/charts/dashboard test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
 
 .PHONY: test-integration
-test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories and, in parallel, the other packages.
-	@export KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL); \
+test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories, then the other packages.
+	@export KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL); failed=0; \
 	packages=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v '/$(STORIES)$$'); \
-	$(GINKGO) run --procs=$(STORIES_PROCESSES) --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES) & stories=$$!; \
-	rest=0; go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages || rest=$$?; \
-	wait $$stories && exit $$rest
-
-# Not part of make test: the programs of the other versions take as long to build as those of make kube.
-.PHONY: test-versions
-test-versions: kube kube-versions ## Tell stories on older versions of Kubernetes in host and members, and upgrade them under load; not part of make test (VERSIONS_FLAGS).
-	KUBE_CACHE_MUTATION_DETECTOR=true go run ./test/versions --out '$(DIST)/versions' $(VERSIONS_FLAGS)
+	$(GINKGO) run --procs=$(STORIES_PROCESSES) --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES) || failed=$$?; \
+	go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages || failed=$$?; \
+	exit $$failed
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, before and after it, and make every write fail; at most an hour (FAULT_FLAGS).

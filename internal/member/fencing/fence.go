@@ -51,8 +51,8 @@ type Fence struct {
 	unconfirmed string
 
 	// known is the Lease as of the last acknowledged write of this process, held or not. next is
-	// the last epoch sent, whose response may have been lost. recorded is the last known epoch of
-	// the host's record.
+	// the last epoch sent, whose response may have been lost. recorded is the lowest epoch that the
+	// host's record may have.
 	known    *coordinationv1.Lease
 	next     int64
 	recorded int64
@@ -246,8 +246,7 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	if records {
 		// Record the member's epoch as well, so that the two agree even if the write to the member
 		// fails.
-		f.recorded = there
-		if record, err = f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, there, target); err != nil {
+		if record, err = f.putEpoch(ctx, record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
 	}
@@ -260,12 +259,22 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	f.lease, f.renewed, f.suspended, f.known = lease, sent, suspended, lease
 	f.mu.Unlock()
 	if records {
-		if _, err = f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, target, 0); err != nil {
+		if _, err = f.putEpoch(ctx, record, target, 0); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
-		f.recorded = target
 	}
 	return nil
+}
+
+// putEpoch writes an epoch, and the intent of the next one, to the host's record. Whether or not a
+// write that failed has arrived, the epoch that a later read finds is no evidence of a restore.
+func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
+	f.recorded = min(f.recorded, epoch)
+	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, epoch, next)
+	if err == nil {
+		f.recorded = epoch
+	}
+	return record, err
 }
 
 // disagreement compares the member's epoch with the epoch of the host's record, and with the

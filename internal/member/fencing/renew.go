@@ -194,9 +194,8 @@ func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 		return nil
 	}
 	ahead := max(there, here, next) + 1
-	if _, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, ahead, 0); err != nil {
+	if _, err := f.putEpoch(ctx, record, ahead, 0); err != nil {
 		return fmt.Errorf("record that the member was restored: %w", err)
 	}
-	f.recorded = ahead
 	return nil
 }

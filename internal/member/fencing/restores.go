@@ -149,11 +149,10 @@ func (f *Fence) putBehind(ctx context.Context, there int64, record *coordination
 		return record, nil
 	}
 	behind := min(here, there-1)
-	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, behind, 0)
+	record, err := f.putEpoch(ctx, record, behind, 0)
 	if err != nil {
 		return nil, fmt.Errorf("record that the host was restored: %w", err)
 	}
-	f.recorded = behind
 	return record, nil
 }
 

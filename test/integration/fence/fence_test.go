@@ -592,6 +592,25 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.record(ctx))).To(Equal("3"))
 	}, NodeTimeout(timeout))
 
+	It("does not mistake writes to the host that failed during two advances for a restore", func(ctx SpecContext) {
+		fails := map[int]bool{}
+		patches := 0
+		a := w.manager("a", interceptor.Funcs{}, interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; fails[patches] {
+				return errCut
+			}
+			return api.Patch(ctx, obj, patch, opts...)
+		}})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		fails[patches+2] = true // the fact that the member has the next epoch
+		fails[patches+3] = true // that fact, and the intent of another epoch
+		Expect(a.Advance(ctx)).To(MatchError(errCut))
+		Expect(a.Advance(ctx)).To(MatchError(errCut))
+		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(epochOf(w.record(ctx))).To(Equal("3"))
+		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
+	}, NodeTimeout(timeout))
+
 	It("suspends destruction when the member was restored within a leadership term (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
