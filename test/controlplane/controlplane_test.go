@@ -380,7 +380,7 @@ var _ = Describe("Starting", func() {
 		Expect(own.Stop(ctx)).To(Succeed())
 		Expect(processesOf(own.Dir())).To(BeEmpty())
 		Expect(own.Dir()).NotTo(BeADirectory())
-		Expect(late.Process(controlplane.KWOK).Start(ctx)).To(MatchError(ContainSubstring("torn down")))
+		Expect(late.Process(controlplane.KWOK).Start(ctx)).To(MatchError(ContainSubstring("the cluster was removed")))
 	})
 
 	It("leaves no process when its parent is killed", func(ctx SpecContext) {

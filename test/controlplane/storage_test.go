@@ -113,7 +113,7 @@ var _ = Describe("Storage of a member", func() {
 			}
 			return events.Items, nil
 		}).Should(ContainElement(And(
-			HaveField("Reason", "ProvisioningFailed"), HaveField("Message", ContainSubstring("at most "+limitedBytes)))))
+			HaveField("Reason", "ProvisioningFailed"), HaveField("Message", ContainSubstring("the limit is "+limitedBytes)))))
 		Expect(s.book("big").LiveIDs()).To(BeEmpty())
 	})
 

@@ -172,13 +172,13 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("by its claimRef", SpecTimeout(2*storyTime), classRetained, func(string) []claimOption { return nil }, func(s *story, pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: "data"}
 		}),
-		Entry("by a selector", SpecTimeout(2*storyTime), classRetained, func(name string) []claimOption {
+		// A class without a StorageClass cannot be provisioned in another member, so that
+		// the volume is the only one that the claim can get.
+		Entry("by a selector", SpecTimeout(2*storyTime), "static-only", func(name string) []claimOption {
 			return []claimOption{func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": name}}
 			}}
 		}, func(_ *story, pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": pv.Name} }),
-		// A class with no StorageClass cannot be provisioned, in the host or in another member, so
-		// the volume is the only one that the claim can get.
 		Entry("by its class, which has no StorageClass anywhere", SpecTimeout(2*storyTime), "static-only", func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
 	)
 
