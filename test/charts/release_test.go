@@ -195,7 +195,7 @@ var _ = Describe("A release", Ordered, func() {
 		It("passes its checks, with the permissions of the test's own account", func(ctx SpecContext) {
 			renew(ctx, installation.Lease)
 			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.Installed(ctx, installation) })).To(Succeed(), out.String)
-			Expect(strings.Count(out.String(), "ok ")).To(Equal(6), out.String())
+			Expect(strings.Count(out.String(), "ok ")).To(Equal(7), out.String())
 		}, SpecTimeout(2*settle))
 
 		DescribeTable("reports what does not work", func(ctx SpecContext, complaint string, leads bool, breaking ...string) {
