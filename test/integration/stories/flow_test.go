@@ -22,6 +22,7 @@ import (
 var _ = Describe("The main flow", func() {
 	It("runs the example of seed 001 unchanged, and shows the same volume on both sides", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
+		gone[corev1.Namespace](ctx, s, x.Host, s.namespace)           // of a sample
 		before := s.book(one, "nginx-pvc").Count(ledger.CreateVolume) // of other stories that apply samples
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("test", "integration", "stories", "testdata", "seed001.yaml"))
 		Expect(err).NotTo(HaveOccurred())

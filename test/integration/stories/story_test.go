@@ -40,6 +40,9 @@ func begin(ctx context.Context) *story {
 
 func beginIn(ctx context.Context, namespace string) *story {
 	GinkgoHelper()
+	if namespace != "" {
+		gone[corev1.Namespace](ctx, &story{namespace: namespace}, x.Host, namespace) // of another story
+	}
 	s := &story{namespace: newNamespace(ctx, namespace).Name}
 	DeferCleanup(s.end, NodeTimeout(2*storyTime))
 	return s
