@@ -127,7 +127,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		registration(ctx, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonCSINodeMissing))
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
-		s.why(ctx, "Pod", "app", v1alpha1.ReasonCSINodeMissing, "no CSINodes today")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonCSINodeMissing, two, "kubectl describe node "+nodeTwo)
 
 		By("an admin allowing it")
 		allow(ctx)
