@@ -122,3 +122,21 @@ func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCon
 	}
 	return nil
 }
+
+// SetCondition sets a condition and its times if it has changed. It does not update the
+// heartbeat time, because the Lease is the heartbeat.
+func SetCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
+	c.LastHeartbeatTime, c.LastTransitionTime = now, now
+	there := Condition(node, c.Type)
+	if there == nil {
+		node.Status.Conditions = append(node.Status.Conditions, c)
+		return
+	}
+	if there.Status == c.Status {
+		if there.Reason == c.Reason && there.Message == c.Message {
+			return
+		}
+		c.LastTransitionTime = there.LastTransitionTime
+	}
+	*there = c
+}

@@ -3,9 +3,12 @@ package route
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // Changed rejects updates that change nothing. After an informer has lost its watch, it lists
@@ -40,6 +43,14 @@ func Concerning(concerns Concerns) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld == e.ObjectNew || concerns(e.ObjectOld, e.ObjectNew)
 	}}
+}
+
+// OfVirtualNodes rejects the events of Nodes that do not represent members.
+func OfVirtualNodes() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		node, ok := obj.(*corev1.Node)
+		return ok && nodes.IsVirtual(node)
+	})
 }
 
 // SinceStart rejects the create events of objects that exist when a controller starts. It is

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -55,8 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(ours)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(both)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(
-			predicate.NewPredicateFuncs(isVirtual), route.Concerning(route.Relabelled))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(route.OfVirtualNodes(), route.Concerning(route.Relabelled))).
 		WatchesRawSource(source.Func(atStart)).
 		Complete(guarded.Settling(r))
 }
@@ -87,11 +85,6 @@ func both(context.Context, client.Object) []reconcile.Request {
 		requests = append(requests, requestFor(name))
 	}
 	return requests
-}
-
-func isVirtual(obj client.Object) bool {
-	node, ok := obj.(*corev1.Node)
-	return ok && nodes.IsVirtual(node)
 }
 
 // Reconcile creates, patches or deletes one object as needed.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 type act int
@@ -62,10 +63,10 @@ const (
 )
 
 // preventable reports whether the host's scheduler can keep Pods off nodes without the driver, and
-// does not do so yet. Hosts that do not know the field drop it; all others set its default. The
-// field is never unset, because then Pods of promises could be placed on nodes of the host.
+// does not do so yet. The field is never unset, because then Pods of promises could be placed on
+// nodes of the host.
 func preventable(driver *storagev1.CSIDriver) bool {
-	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil && !*driver.Spec.PreventPodSchedulingIfMissing
+	return nodes.ReadsCSINodes(driver) && !*driver.Spec.PreventPodSchedulingIfMissing
 }
 
 // decide decides what to do with the object of the given name, which may be nil. complete reports

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -52,16 +51,11 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(isVirtual))).
+		For(&corev1.Node{}, builder.WithPredicates(route.OfVirtualNodes())).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofDriver)).
 		WithEventFilter(route.Changed()).
 		Complete(guarded.Settling(r))
-}
-
-func isVirtual(obj client.Object) bool {
-	node, ok := obj.(*corev1.Node)
-	return ok && nodes.IsVirtual(node)
 }
 
 // ofDriver enqueues all virtual nodes, because the CSIDriver shows whether the host reads CSINodes.
@@ -117,8 +111,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		}
 	}
 	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, index.Named(v1alpha1.ProvisionerName))
-	// A host that reads CSINodes sets a default, and any other drops the field.
-	o.counts = driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil
+	o.counts = nodes.ReadsCSINodes(driver)
 	return o, err
 }
 

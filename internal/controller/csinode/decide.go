@@ -97,19 +97,13 @@ func withCondition(node *corev1.Node, p *problem, now metav1.Time) *corev1.Node 
 		return nil
 	}
 	after := node.DeepCopy()
-	after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeCSINode })
 	if p == nil {
+		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeCSINode })
 		return after
 	}
-	want := corev1.NodeCondition{
-		Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: p.reason, Message: p.message, LastHeartbeatTime: now, LastTransitionTime: now,
+	nodes.SetCondition(after, corev1.NodeCondition{Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: p.reason, Message: p.message}, now)
+	if is != nil && *is == *nodes.Condition(after, v1alpha1.NodeCSINode) {
+		return nil
 	}
-	if is != nil {
-		want.LastHeartbeatTime, want.LastTransitionTime = is.LastHeartbeatTime, is.LastTransitionTime
-		if *is == want {
-			return nil
-		}
-	}
-	after.Status.Conditions = append(after.Status.Conditions, want)
 	return after
 }

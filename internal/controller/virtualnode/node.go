@@ -183,7 +183,7 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods use the member's network"},
 	} {
 		c.Status = corev1.ConditionFalse
-		setCondition(node, c, o.now)
+		nodes.SetCondition(node, c, o.now)
 	}
 	if o.registration != nil {
 		setResources(node, o)
@@ -231,8 +231,8 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 			ready.Status = corev1.ConditionFalse
 		}
 	}
-	setCondition(node, away, o.now)
-	setCondition(node, ready, o.now)
+	nodes.SetCondition(node, away, o.now)
+	nodes.SetCondition(node, ready, o.now)
 	return 0
 }
 
@@ -242,24 +242,6 @@ func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 		return o.registration.WhenAway()
 	}
 	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
-}
-
-// setCondition sets a condition and its times if it has changed. It does not update the
-// heartbeat time, because the Lease is the heartbeat.
-func setCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
-	c.LastHeartbeatTime, c.LastTransitionTime = now, now
-	there := nodes.Condition(node, c.Type)
-	if there == nil {
-		node.Status.Conditions = append(node.Status.Conditions, c)
-		return
-	}
-	if there.Status == c.Status {
-		if there.Reason == c.Reason && there.Message == c.Message {
-			return
-		}
-		c.LastTransitionTime = there.LastTransitionTime
-	}
-	*there = c
 }
 
 // setResources sets the sum of the member's nodes, as last observed. Values in the

@@ -41,7 +41,7 @@ func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, wha
 
 // csiNodes reports virtual nodes without a CSINode, if the host's scheduler may look at CSINodes.
 func csiNodes(h *facts.Host) []Finding {
-	if h.Driver.Item == nil || h.Driver.Item.Spec.PreventPodSchedulingIfMissing == nil || !h.Nodes.Read || !h.CSINodes.Read {
+	if !nodes.ReadsCSINodes(h.Driver.Item) || !h.Nodes.Read || !h.CSINodes.Read {
 		return nil
 	}
 	names := withoutCSINode(h)
