@@ -141,7 +141,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	// Store the Pod before Nodes, capacities and registrations are read, so that no change is
 	// missed.
 	r.waiting.Store(key, struct{}{})
-	if _, unschedulable := unschedulableSince(o.pod); unschedulable || o.excluded() {
+	if _, unschedulable := unschedulableSince(o.pod); unschedulable || ofOneMember(o.claimProblem()) {
 		if o.namespace, err = index.Namespace(ctx, r.Client, key.Namespace); err != nil {
 			return o, err
 		}

@@ -114,7 +114,7 @@ func lastShown(pod *corev1.Pod) *corev1.PodCondition {
 
 func (o observed) find() decision {
 	if problem := o.claimProblem(); problem != nil {
-		if o.excluded() && len(o.members) > 0 {
+		if ofOneMember(problem) && len(o.members) > 0 {
 			return decision{problem: cmp.Or(o.obstacles(), problem)}
 		}
 		return decision{problem: problem}
@@ -142,10 +142,9 @@ func (o observed) claimProblem() *mirror.Refusal {
 	return nil
 }
 
-// excluded reports whether the problem is the rules of one member. The others may exclude the
-// Pod by other rules, which it names too.
-func (o observed) excluded() bool {
-	problem := o.claimProblem()
+// ofOneMember reports whether a claim's problem, if any, is the rules of one member. The others may
+// exclude the Pod by other rules, which it names too.
+func ofOneMember(problem *mirror.Refusal) bool {
 	return problem != nil && problem.Reason == v1alpha1.ReasonNamespaceNotAdmitted
 }
 
