@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 func memberWalks() {
@@ -376,18 +377,10 @@ func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 // result is called.
 func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Context, *story) {
 	GinkgoHelper()
-	name := metav1.ObjectMeta{Name: "hold-binding"}
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}},
-		}}}},
-		Validations: []admissionv1.Validation{{Expression: "object.metadata.name != '" + unbound + "' || object.spec.?volumeName.orValue('') == ''", Message: "held"}},
-	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
-	for _, obj := range []client.Object{policy, binding} {
+	policy := suite.Denying("hold-binding", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), admissionv1.Validation{
+		Expression: "object.metadata.name != '" + unbound + "' || object.spec.?volumeName.orValue('') == ''", Message: "held",
+	}, admissionv1.Create, admissionv1.Update)
+	for _, obj := range policy {
 		Expect(member.API.Create(ctx, obj)).To(Succeed())
 		DeferCleanup(deleteIn, member, obj, NodeTimeout(settle))
 	}
@@ -397,7 +390,7 @@ func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Cont
 	}).Should(MatchError(ContainSubstring("held")))
 	return func(ctx context.Context, s *story) {
 		GinkgoHelper()
-		Expect(member.API.Delete(ctx, binding)).To(Succeed())
+		Expect(member.API.Delete(ctx, policy[1])).To(Succeed()) // its binding
 		touched := 0
 		Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
 			// Each change makes the PV controller reconcile the claim again.

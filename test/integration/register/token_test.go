@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // renewAfter makes tokens with the shortest lifetime that an API server grants, ten minutes,
@@ -80,20 +82,8 @@ func log() string {
 
 // refusal makes the host reject the manager's writes to Secrets.
 func refusal() []client.Object {
-	name := metav1.ObjectMeta{Name: "no-secrets"}
-	return []client.Object{
-		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: new(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
-			}}}},
-			Validations: []admissionv1.Validation{{Expression: "request.userInfo.username != '" + harness.HostUser + "'", Message: "not now"}},
-		}},
-		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		}},
-	}
+	return suite.Denying("no-secrets", corev1.SchemeGroupVersion.WithResource("secrets"),
+		admissionv1.Validation{Expression: "request.userInfo.username != '" + harness.HostUser + "'", Message: "not now"}, admissionv1.Update)
 }
 
 // renewals are the stories about tokens.

@@ -7,6 +7,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/integration/grants"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // oneFailed reports whether a story failed: such a suite does not use every permission.
@@ -17,8 +18,7 @@ var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || repor
 // Every permission for snapshots must be used. (A restored member denies requests until it has read
 // its roles, so this suite cannot check for denials; test/integration/stories does.)
 var _ = AfterSuite(func(ctx SpecContext) {
-	suite, _ := GinkgoConfiguration()
-	if x == nil || oneFailed || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 {
+	if config, _ := GinkgoConfiguration(); x == nil || oneFailed || !suite.Whole(config) {
 		return
 	}
 	compare := func(c *harness.Cluster, account, user string) {

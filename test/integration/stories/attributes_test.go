@@ -60,6 +60,16 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Name: classMirror}, &class)).To(Succeed())
 		return class.Provisioner
 	}
+	// unmodified creates a class in a member, and a running Pod whose claim does not name it.
+	unmodified := func(ctx context.Context, s *story) (class string) {
+		GinkgoHelper()
+		class = s.namespace + "-gold"
+		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		return class
+	}
 
 	It("is selected, changed, and shown with the host's names", func(ctx SpecContext) {
 		s := begin(ctx)
@@ -85,11 +95,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 
 	It("may be set on a claim without one, without an object in the host", func(ctx SpecContext) {
 		s := begin(ctx)
-		class := s.namespace + "-gold"
-		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		s.running(ctx, "app")
+		class := unmodified(ctx, s)
 		change(ctx, s, class)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
 	}, SpecTimeout(storyTime))
@@ -150,11 +156,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 
 	It("is reported if the claim names none, and the member's admin has set one", func(ctx SpecContext) {
 		s := begin(ctx)
-		class := s.namespace + "-gold"
-		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		s.running(ctx, "app")
+		class := unmodified(ctx, s)
 		patch(ctx, x.Member(one), s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"`+class+`"}}`)
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonModifyUnsupported, class, one, "Set volumeAttributesClassName")
 

@@ -133,8 +133,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 
 // A part of the stories, or stories of which one failed, do not exercise every permission.
 var _ = ReportAfterSuite("permissions", func(report Report) {
-	suite := report.SuiteConfig
-	if !report.SuiteSucceeded || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 || suite.LabelFilter != "" {
+	if !report.SuiteSucceeded || !suite.Whole(report.SuiteConfig) || report.SuiteConfig.LabelFilter != "" {
 		return
 	}
 	var host, members exercised

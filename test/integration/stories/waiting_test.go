@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // cordoned cordons a node of the host until the story ends, or until uncordon is called.
@@ -41,19 +42,8 @@ func cordoned(ctx context.Context, node string) (uncordon func(context.Context))
 // ends, and returns when it does.
 func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource schema.GroupVersionResource, message string) (allow func(context.Context)) {
 	GinkgoHelper()
-	name := metav1.ObjectMeta{Name: "story-denies-" + obj.GetName()}
-	objects := []client.Object{
-		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
-			}}}},
-			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", obj.GetName()), Message: message}},
-		}},
-		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		}},
-	}
+	objects := suite.Denying("story-denies-"+obj.GetName(), resource,
+		admissionv1.Validation{Expression: fmt.Sprintf("object.metadata.name != %q", obj.GetName()), Message: message}, admissionv1.Create)
 	for _, policy := range objects {
 		inMember(ctx, c, policy)
 	}

@@ -7,8 +7,11 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -71,4 +74,22 @@ func Gone[T any, P interface {
 		}
 		return fmt.Sprintf("%T %s in %s: %v %v", obj, name, c.Name(), err, obj)
 	}).Should(gomega.BeEmpty())
+}
+
+// Denying returns an admission policy, and its binding, that reject operations on a resource unless
+// the validation holds.
+func Denying(name string, resource schema.GroupVersionResource, validation admissionv1.Validation, operations ...admissionv1.OperationType) []client.Object {
+	meta := metav1.ObjectMeta{Name: name}
+	return []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: operations,
+				Rule:       admissionv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
+			}}}},
+			Validations: []admissionv1.Validation{validation},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -97,6 +98,11 @@ func From(c *harness.Cluster, version, why string) {
 	if kubebin.CompareVersions(served.Major+"."+served.Minor, version) < 0 {
 		ginkgo.Skip(c.Name() + " has Kubernetes " + served.GitVersion + ": " + why)
 	}
+}
+
+// Whole reports whether no focus or skip leaves out specs.
+func Whole(config types.SuiteConfig) bool {
+	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles) == 0
 }
 
 // Progress writes a line to the spec's output.
