@@ -18,18 +18,18 @@ func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 		for _, name := range names {
 			if p := c.Process(name); p != nil {
 				if err := p.replace(ctx, programs.path(string(name))); err != nil {
-					return fmt.Errorf("upgrading %s: %w", c.Name(), err)
+					return fmt.Errorf("upgrade %s: %w", c.Name(), err)
 				}
 			}
 		}
 		if err := c.startAll(ctx, names...); err != nil {
-			return fmt.Errorf("upgrading %s: %w", c.Name(), err)
+			return fmt.Errorf("upgrade %s: %w", c.Name(), err)
 		}
 	}
 	return c.awaitUsable(ctx)
 }
 
-// replace stops the process. Its next lives are of the program at path.
+// replace stops the process. When it starts again, it runs the program at path.
 func (p *Process) replace(ctx context.Context, path string) error {
 	if err := p.Stop(ctx); err != nil {
 		return err

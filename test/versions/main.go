@@ -54,7 +54,7 @@ func run(ctx context.Context, only, out string, list bool) error {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // Results, readable to all.
-		return fmt.Errorf("making the directory of the results: %w", err)
+		return fmt.Errorf("create the directory of the results: %w", err)
 	}
 	var rows []row
 	for _, r := range matrix(versions) {
@@ -87,7 +87,7 @@ func (r *row) run(ctx context.Context, root, out string) {
 	name := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(strings.Join([]string{r.what, r.host, r.members()}, "-")) + ".log"
 	log, err := os.Create(filepath.Join(out, name)) //nolint:gosec // In the directory that the caller named.
 	if err != nil {
-		r.failed = fmt.Errorf("writing the output: %w", err)
+		r.failed = fmt.Errorf("write the output: %w", err)
 		return
 	}
 	defer func() { r.failed = errors.Join(r.failed, log.Close()) }()
