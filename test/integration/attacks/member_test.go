@@ -46,9 +46,13 @@ func removed(c client.Client, obj client.Object) {
 	DeferCleanup(remove, c, obj, NodeTimeout(settle))
 }
 
+// remove returns once obj does not exist, because other attacks use the same names.
 func remove(ctx SpecContext, c client.Client, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.Delete(ctx, obj))).To(Succeed())
 	Expect(client.IgnoreNotFound(patched(ctx, c, obj, `{"metadata":{"finalizers":null}}`))).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	}).Should(Satisfy(apierrors.IsNotFound), "%T %s", obj, obj.GetName())
 }
 
 var _ = Describe("A tenant of a member tries", func() {
