@@ -46,13 +46,16 @@ func removed(c client.Client, obj client.Object) {
 	DeferCleanup(remove, c, obj, NodeTimeout(settle))
 }
 
-// remove returns once obj does not exist, because other attacks use the same names.
+// remove returns once obj does not exist, because other attacks use the same names. Xylem may
+// already have created its own under the name.
 func remove(ctx SpecContext, c client.Client, obj client.Object) {
+	uid := obj.GetUID()
 	Expect(client.IgnoreNotFound(c.Delete(ctx, obj))).To(Succeed())
 	Expect(client.IgnoreNotFound(patched(ctx, c, obj, `{"metadata":{"finalizers":null}}`))).To(Succeed())
-	Eventually(ctx, func(ctx context.Context) error {
-		return c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	}).Should(Satisfy(apierrors.IsNotFound), "%T %s", obj, obj.GetName())
+	Eventually(ctx, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		return apierrors.IsNotFound(err) || obj.GetUID() != uid, client.IgnoreNotFound(err)
+	}).Should(BeTrue(), "%T %s is removed", obj, obj.GetName())
 }
 
 var _ = Describe("A tenant of a member tries", func() {
