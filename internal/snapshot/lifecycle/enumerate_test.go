@@ -219,29 +219,38 @@ func TestEveryCombination(t *testing.T) {
 						if host == nil && leaf == nil && content == nil {
 							return
 						}
+						// Conditions that do not go together are skipped, or would only repeat another
+						// combination.
+						taken := host != nil && mirrorsnapshot.PlacedIn(host) != ""
+						recorded := host != nil && mirrorsnapshot.RecordOf(host).Content != ""
 						if is() {
-							s.Unavailable, s.Leaf, s.Content = problem, nil, nil
+							if leaf != nil || content != nil {
+								return
+							}
+							s.Unavailable = problem
 						}
 						if is() {
 							s.Unmet = problem
 						}
-						s.NameTaken, s.Earlier = is(), is()
-						if is() && host != nil && mirrorsnapshot.PlacedIn(host) == "" {
+						if s.NameTaken, s.Earlier = is(), is(); leaf != nil && (s.NameTaken || s.Earlier) {
+							return
+						}
+						if is() {
+							if host == nil || taken {
+								return
+							}
 							s.Invalid = problem
 						}
-						if is() && host != nil && s.Content != nil && mirrorsnapshot.RecordOf(host).Content != "" {
-							if s.NameTaken || s.Earlier || s.Unmet != nil || s.Invalid != nil {
-								return // possible only before the content exists
+						if is() {
+							if !recorded || content == nil || s.NameTaken || s.Earlier || s.Unmet != nil {
+								return // the rest is possible only before the content exists
 							}
 							s.Content, s.OtherContent = nil, s.Content
 						}
-						if s.Leaf != nil {
-							s.NameTaken, s.Earlier = false, false
-						}
-						if host != nil && mirrorsnapshot.PlacedIn(host) == "" && (s.Leaf != nil || s.Content != nil) {
+						if host != nil && !taken && (leaf != nil || s.Content != nil) {
 							return // such leaves belong to another content
 						}
-						if host != nil && mirrorsnapshot.RecordOf(host).Content != "" && mirrorsnapshot.RecordOf(host).Snapshot == "" {
+						if recorded && mirrorsnapshot.RecordOf(host).Snapshot == "" {
 							return // Xylem records the leaf first
 						}
 						seen++
