@@ -21,15 +21,16 @@ import (
 )
 
 // timeout bounds one run.
-const timeout = 30 * time.Minute
+const timeout = 90 * time.Minute
 
 func main() {
 	only := flag.String("only", "", "run only what this regular expression matches in a row of the table, such as 'upgrade' or '^1.36'")
+	all := flag.Bool("all", false, "run all stories in each row, which takes half an hour or more for each")
 	out := flag.String("out", "dist/versions", "directory for the output of the tests and the table")
 	list := flag.Bool("list", false, "print the table without times, and run nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, *out, *list)
+	err := run(ctx, *only, *out, *all, *list)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "versions:", err)
@@ -37,7 +38,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only, out string, list bool) error {
+func run(ctx context.Context, only, out string, all, list bool) error {
 	filter, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("--only: %w", err)
@@ -57,7 +58,7 @@ func run(ctx context.Context, only, out string, list bool) error {
 		return fmt.Errorf("create the directory of the results: %w", err)
 	}
 	var rows []row
-	for _, r := range matrix(versions) {
+	for _, r := range matrix(versions, all) {
 		if filter.MatchString(strings.Join([]string{r.host, r.members(), r.what}, " ")) {
 			rows = append(rows, r)
 		}

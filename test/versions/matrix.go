@@ -24,27 +24,31 @@ type row struct {
 
 func (r *row) members() string { return strings.Join(r.member, ", ") }
 
-// stories are those of the rules for namespaces and of the main flow, without the one about the
-// pace of many claims, which does not depend on the version.
-var stories = []string{
+// mainStories are those of the rules for namespaces and of the main flow, without the one about
+// the pace of many claims, which does not depend on the version.
+var mainStories = []string{
 	"-ginkgo.focus-file=namespaces_test.go", "-ginkgo.focus-file=flow_test.go", "-ginkgo.skip=is placed as fast as the host binds",
 }
 
 // matrix returns the runs for minor versions, of which the first is the default: every version by
 // itself, the newest host with the older members, the oldest host with newer members, and an
-// upgrade from each older version.
-func matrix(versions []string) []row {
+// upgrade from each older version. Without all, only the main stories run.
+func matrix(versions []string, all bool) []row {
+	told := row{what: "stories: rules, main flow", args: mainStories}
+	if all {
+		told = row{what: "stories: all"}
+	}
 	ordered := slices.Clone(versions)
 	slices.SortFunc(ordered, func(a, b string) int { return kubebin.CompareVersions(b, a) })
 	newest, oldest := ordered[0], ordered[len(ordered)-1]
 	var rows []row
 	for _, v := range ordered {
-		rows = append(rows, told(v, v, v))
+		rows = append(rows, told.on(v, v, v))
 	}
 	if newest == oldest {
 		return rows
 	}
-	rows = append(rows, told(newest, ordered[1], oldest), told(oldest, newest, ordered[1]))
+	rows = append(rows, told.on(newest, ordered[1], oldest), told.on(oldest, newest, ordered[1]))
 	for _, v := range ordered[1:] {
 		rows = append(rows, row{
 			host: v, member: []string{v, v}, what: "upgrade to " + newest + " under load",
@@ -54,12 +58,11 @@ func matrix(versions []string) []row {
 	return rows
 }
 
-func told(host string, members ...string) row {
-	return row{
-		host: host, member: members, what: "stories: rules, main flow",
-		pkg: "./test/integration/stories", args: stories,
-		env: []string{"XYLEM_HOST_VERSION=" + host, "XYLEM_MEMBER_VERSIONS=" + strings.Join(members, ",")},
-	}
+// on returns the run of the stories on these versions.
+func (r row) on(host string, members ...string) row {
+	r.host, r.member, r.pkg = host, members, "./test/integration/stories"
+	r.env = []string{"XYLEM_HOST_VERSION=" + host, "XYLEM_MEMBER_VERSIONS=" + strings.Join(members, ",")}
+	return r
 }
 
 // tableOf returns the runs as a table in Markdown.

@@ -9,9 +9,14 @@ import (
 )
 
 func TestMatrix(t *testing.T) {
-	for name, tc := range map[string]struct{ versions, want []string }{
-		"one version": {[]string{"1.37"}, []string{"1.37: 1.37, 1.37: stories: rules, main flow"}},
-		"three, and the default is not the newest": {[]string{"1.9", "1.10", "1.8"}, []string{
+	for name, tc := range map[string]struct {
+		versions []string
+		all      bool
+		want     []string
+	}{
+		"one version":              {versions: []string{"1.37"}, want: []string{"1.37: 1.37, 1.37: stories: rules, main flow"}},
+		"one version, all stories": {versions: []string{"1.37"}, all: true, want: []string{"1.37: 1.37, 1.37: stories: all"}},
+		"three, and the default is not the newest": {versions: []string{"1.9", "1.10", "1.8"}, want: []string{
 			"1.10: 1.10, 1.10: stories: rules, main flow",
 			"1.9: 1.9, 1.9: stories: rules, main flow",
 			"1.8: 1.8, 1.8: stories: rules, main flow",
@@ -23,7 +28,7 @@ func TestMatrix(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, r := range matrix(tc.versions) {
+			for _, r := range matrix(tc.versions, tc.all) {
 				got = append(got, r.host+": "+r.members()+": "+r.what)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
