@@ -41,8 +41,11 @@ TESTFLAGS ?=
 
 BIN := $(CURDIR)/bin
 DIST := $(CURDIR)/dist
-# Static and reproducible binaries.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/xylem-io/xylem/internal/cli/command.Version=$(VERSION)'
+# Tests, tools and products are compiled like the cluster programs (test/controlplane/kubebin), so that they share the
+# packages of one build cache. Static and reproducible binaries need these flags in any case.
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+GO_BUILD := go build -buildvcs=false -ldflags='-s -w -buildid= -X github.com/xylem-io/xylem/internal/cli/command.Version=$(VERSION)'
 
 # The tools that test/tools/go.mod pins. They are built once for each version of it and of Go, outside of the clone, so
 # that a new clone does not build them again.
@@ -218,8 +221,8 @@ bench-quick: kube ## Run the benchmark with small sizes, in less than three minu
 .PHONY: dashboard
 dashboard: kube ## Draw the chart's dashboard from the metrics of managers under load and failures, into charts/xylem; about ten minutes.
 	@mkdir -p $(DIST)
-	CGO_ENABLED=0 go -C test/charts/dashboard test -trimpath -tags remove_all_sd ./...
-	CGO_ENABLED=0 go -C test/charts/dashboard build -trimpath -tags remove_all_sd -o '$(DIST)/dashboard' .
+	go -C test/charts/dashboard test -tags remove_all_sd ./...
+	go -C test/charts/dashboard build -tags remove_all_sd -o '$(DIST)/dashboard' .
 	go run ./test/charts/workload '$(DIST)/dashboard' --out=charts/xylem/dashboard.png
 
 .PHONY: fuzz
@@ -368,23 +371,23 @@ $(GINKGO): PACKAGE = github.com/onsi/ginkgo/v2/ginkgo
 $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO):
 	@echo "tools: building $(@F) (the first time, golangci-lint takes minutes)"
 	@mkdir -p $(@D)
-	@CGO_ENABLED=0 go -C test/tools build -trimpath -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
+	@go -C test/tools build -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
 
 $(HELM):
 	@echo 'tools: building helm (the first time, this takes minutes)'
 	@mkdir -p $(@D)
-	@CGO_ENABLED=0 go -C test/tools/helm build -trimpath -o '$@.new' helm.sh/helm/v4/cmd/helm && mv '$@.new' '$@'
+	@go -C test/tools/helm build -o '$@.new' helm.sh/helm/v4/cmd/helm && mv '$@.new' '$@'
 
 $(GOVULNCHECK):
 	@echo 'tools: building $(@F)'
 	@mkdir -p $(@D)
-	@CGO_ENABLED=0 go -C test/tools/vuln build -trimpath -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
+	@go -C test/tools/vuln build -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
 
 # Without service discovery, whose many clients are not needed, the build takes half the time.
 $(PROMTOOL):
 	@echo 'tools: building promtool (the first time, this takes minutes)'
 	@mkdir -p $(@D)
-	@CGO_ENABLED=0 go -C test/tools/promtool build -trimpath -tags remove_all_sd -o '$@.new' github.com/prometheus/prometheus/cmd/promtool && mv '$@.new' '$@'
+	@go -C test/tools/promtool build -tags remove_all_sd -o '$@.new' github.com/prometheus/prometheus/cmd/promtool && mv '$@.new' '$@'
 
 # $(call generate-deepcopy,directory)
 define generate-deepcopy

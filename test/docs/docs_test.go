@@ -186,7 +186,7 @@ func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home
 	path := strings.Join([]string{filepath.Join(root, "bin"), filepath.Dir(x.Fleet.Kubectl()), tools, os.Getenv("PATH")}, string(os.PathListSeparator))
 	return []string{
 		"HOME=" + home, "PATH=" + path, "XDG_CACHE_HOME=" + cache, "GOCACHE=" + where[0], "GOMODCACHE=" + where[1],
-		"GOFLAGS=" + os.Getenv("GOFLAGS"), "GOPROXY=" + os.Getenv("GOPROXY"), "NO_COLOR=1",
+		"GOFLAGS=" + os.Getenv("GOFLAGS"), "CGO_ENABLED=" + os.Getenv("CGO_ENABLED"), "GOPROXY=" + os.Getenv("GOPROXY"), "NO_COLOR=1",
 	}
 }
 
