@@ -2,7 +2,6 @@ package guarded
 
 import (
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,9 +21,8 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		words = status.Status().Message
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: fmt.Sprintf(
-		"member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
-		registration, doing, what, sanitize.Plain(words, wordsLimit), what)}
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
+		registration, doing, what, sanitize.Plain(words, wordsLimit), what)
 }
 
 // wordsLimit is the maximum length, in bytes, of a member's message, so that an event has space

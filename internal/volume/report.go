@@ -13,10 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
-func refuse(reason, format string, args ...any) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
 // Mistaken explains why the root's volume in the host does not represent this one, although it has
 // or had its name. It may be the root's own disk, so no one must delete it.
 func (s *Observed) Mistaken() *mirror.Refusal {
@@ -24,12 +20,12 @@ func (s *Observed) Mistaken() *mirror.Refusal {
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
 	}); i >= 0 {
-		return refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it under its name, and volume %q of the claim represents the earlier one. "+
+		return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it under its name, and volume %q of the claim represents the earlier one. "+
 			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
 			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
 	}
 	if hostpv.IsNameFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
-		return refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
+		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
 			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", unused, name)
 	}
 	return nil
@@ -55,7 +51,7 @@ func (s *Observed) Elsewhere() string {
 
 // ReportSurplus reports that the volume is not the one that the claim is bound to.
 func (s *Observed) ReportSurplus() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
@@ -99,39 +95,39 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 
 // ReportHeldByEarlier reports that the volume was replaced while its leaf claim still exists.
 func (s *Observed) ReportHeldByEarlier() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
 		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
 // ReportReplaced reports that the member has another volume of the same name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
 		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
 // ReportLost reports that the volume no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)
 }
 
 // ReportTerminating reports that the volume is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
 		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
 // ReportMismatch reports that the leaf claim names another volume.
 func (s *Observed) ReportMismatch() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
 // ReportUnstamped reports that the leaf PV has lost its stamp.
 func (s *Observed) ReportUnstamped() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
 		"Ask the member's admin to restore them: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
@@ -139,46 +135,46 @@ func (s *Observed) ReportUnstamped() *mirror.Refusal {
 // ReportInUse reports which claim of the member uses the volume.
 func (s *Observed) ReportInUse() *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
-	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
 		"Xylem does not take it away. Find out whose data it holds; if they belong to this claim, ask the member's admin to delete the other one", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
 // ReportTwins reports which two host PVs represent the volume.
 func (s *Observed) ReportTwins() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
 		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
 // ReportHolder reports which other root still has the volume.
 func (s *Observed) ReportHolder() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
 		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
 }
 
 // ReportClaimLost reports that the leaf claim has lost the volume.
 func (s *Observed) ReportClaimLost() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }
 
 // ReportAttributesFixed reports that a VolumeAttributesClass cannot be removed.
 func (s *Observed) ReportAttributesFixed() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonModifyUnsupported, "the claim has no VolumeAttributesClass, but its volume in member %q has %q. Kubernetes does not allow its removal. "+
+	return mirror.Refuse(v1alpha1.ReasonModifyUnsupported, "the claim has no VolumeAttributesClass, but its volume in member %q has %q. Kubernetes does not allow its removal. "+
 		"Set volumeAttributesClassName to the class that the volume should have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
 }
 
 // ReportUnsupported reports how an unsupported reclaim policy is treated.
 func (s *Observed) ReportUnsupported() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
+	return mirror.Refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
 // ReportKept reports why a disk that no Pod uses is kept.
 func (s *Observed) ReportKept() *mirror.Refusal {
 	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
-		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
+		return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
 			"The disk is destroyed with the claim: delete the claim if nobody needs the data", s.Member.Registration)
 	}
-	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
 }
 
 // PlacedElsewhere reports that a claim is placed in another member. The name of that member's
@@ -188,7 +184,7 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 	if registration != "" {
 		where = fmt.Sprintf("member %q", registration)
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
+	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
 }
 
 // ReportElsewhere reports which other member has the claim.

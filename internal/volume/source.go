@@ -89,7 +89,7 @@ func (s *Observed) ReportSourceAway() *mirror.Refusal {
 	if from.At.Refusal != nil {
 		return from.At.Refusal
 	}
-	return refuse(v1alpha1.ReasonSourceElsewhere, "the data source of the claim, %s, is not in member %q. Run the Pod in the member that has the source", from.Of, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonSourceElsewhere, "the data source of the claim, %s, is not in member %q. Run the Pod in the member that has the source", from.Of, s.Member.Registration)
 }
 
 // ReportSource reports why this member cannot create the claim from its source, or nil.
@@ -140,13 +140,13 @@ func (s *Observed) otherDriver(driver string) *mirror.Refusal {
 	if from.Class == nil || from.Class.Provisioner == driver {
 		return nil
 	}
-	return refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim, %s, belongs to driver %q in member %q, but its StorageClass %q there belongs to %q: a driver can copy only its own volumes. Delete this claim and create it again with a StorageClass of the source's driver",
+	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim, %s, belongs to driver %q in member %q, but its StorageClass %q there belongs to %q: a driver can copy only its own volumes. Delete this claim and create it again with a StorageClass of the source's driver",
 		from.Of, driver, s.Member.Registration, from.Class.Name, from.Class.Provisioner)
 }
 
 func (s *Observed) sourceNotReady(format string, args ...any) *mirror.Refusal {
 	cause := fmt.Sprintf(format, append([]any{s.Member.Registration}, args...)...)
-	return refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: %s", s.from().Of, cause)
+	return mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: %s", s.from().Of, cause)
 }
 
 // SourceLost reports whether the source of the leaf claim was deleted in the member, or replaced,
@@ -173,6 +173,6 @@ func (s *Observed) Unlike() bool {
 // ReportUnlike reports that the member's volume is not a copy of the claim's source.
 func (s *Observed) ReportUnlike() *mirror.Refusal {
 	of, _ := datasource.Of(s.Root)
-	return refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but its counterpart \"%s/%s\" in member %q was not created from it: it names another source there, or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
+	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but its counterpart \"%s/%s\" in member %q was not created from it: it names another source there, or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
 		of, s.Claim.Namespace, s.Claim.Name, s.Member.Registration)
 }

@@ -103,7 +103,7 @@ func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
 	case deleting(leaf):
 		return s.refuseImport(host, "it is being deleted there. Use another volume")
 	case label == "":
-		return refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
+		return mirror.Refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
 			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
 	case label != s.Member.HostID:
 		return s.refuseImport(host, "it belongs to another host (label %s=%q). If that no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
@@ -173,7 +173,7 @@ func modeOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeMode {
 }
 
 func (s *Observed) refuseImport(host *corev1.PersistentVolume, format string, args ...any) *mirror.Refusal {
-	return refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q cannot adopt volume %q of member %q: %s",
+	return mirror.Refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q cannot adopt volume %q of member %q: %s",
 		host.Name, s.Name, s.Member.Registration, fmt.Sprintf(format, args...))
 }
 
@@ -203,7 +203,7 @@ func (s *Observed) KeptUnused() bool {
 
 // ReportKeptUnused reports why.
 func (s *Observed) ReportKeptUnused() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
+	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
 		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
 }
 

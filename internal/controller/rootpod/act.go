@@ -74,8 +74,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
+	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reportUnpushed(ctx, root, problem); err != nil {
 		return err
 	}

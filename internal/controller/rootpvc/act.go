@@ -187,8 +187,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *core
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return guarded.Unseen(err)
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
+	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}

@@ -34,9 +34,8 @@ func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Clai
 		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {
 			return err
 		}
-		return r.reports.Problem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
-			"an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
-			o.Origin.Root, r.Registration, r.Registration)})
+		return r.reports.Problem(ctx, o, mirror.Refuse(v1alpha1.ReasonSuspended, "an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
+			o.Origin.Root, r.Registration, r.Registration))
 	}
 }
 
@@ -182,10 +181,9 @@ func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.Persi
 	if err != nil || by == nil {
 		return err
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
-		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
-			"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
-		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
+	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
+		"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
+		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)
 		return nil

@@ -2,7 +2,6 @@ package rootpvc
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,9 +53,8 @@ func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *cor
 		return nil
 	}
 	source, _ := datasource.Of(o.Root)
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonDataSourceUnsupported, Message: fmt.Sprintf(
-		"member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create it. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
-		r.Registration, source)}
+	problem := mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create it. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
+		r.Registration, source)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
