@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
@@ -26,7 +27,6 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // reads serves live reads from one claim, and has no writes.
@@ -87,7 +87,7 @@ func TestPlacementIsLive(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
 			}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
-			if err := r.act(t.Context(), observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -117,7 +117,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
 	}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
+		return reconcile.Result{}, r.act(ctx, observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("not checked again: %v, %v", result, err)
@@ -130,7 +130,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}, Options{Gate: backlog.New(clock.RealClock{})})
-	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
+	place := func(o observing.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
 		t.Error("placed before the volume was asked for")

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -25,7 +26,6 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 var (
@@ -37,7 +37,7 @@ const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen is a claim for which the scheduler has just selected this member's node, and that is placed
 // here. The member has no object of it yet.
-func seen(change ...func(*scene)) observe.Claim { return sceneOf(change...).observe() }
+func seen(change ...func(*scene)) observing.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
 	o := scene{
@@ -326,10 +326,10 @@ func TestDecide(t *testing.T) {
 	leaf := takes(lifecycle.CreateClaim)
 	again := decision{step: lifecycle.CreateClaim, volume: "pv-1"}
 	for name, tc := range map[string]struct {
-		observed observe.Claim
+		observed observing.Claim
 		want     decision
 	}{
-		"neither root nor leaf": {observe.Claim{}, decision{}},
+		"neither root nor leaf": {observing.Claim{}, decision{}},
 
 		// Never bound.
 		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
@@ -593,7 +593,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 
 func TestLeafClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed           observe.Claim
+		observed           observing.Claim
 		volume, class, gib string
 	}{
 		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
@@ -658,7 +658,7 @@ func TestOneMemberReports(t *testing.T) {
 			}
 		})
 	}
-	if (&observe.Claim{}).Reports(here) {
+	if (&observing.Claim{}).Reports(here) {
 		t.Error("a member reports on a deleted claim")
 	}
 }

@@ -1,4 +1,4 @@
-package observe
+package observing
 
 import (
 	"cmp"
@@ -12,16 +12,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
-	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // observeSource reads the data source of a claim without a volume in both clusters, and the class
 // of its leaf claim.
-func (o ClaimObserver) observeSource(ctx context.Context, c *Claim) error {
+func (o Observer) observeSource(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	if !s.Alone() || c.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return nil
@@ -49,7 +47,7 @@ func (o ClaimObserver) observeSource(ctx context.Context, c *Claim) error {
 	if err != nil {
 		return err
 	}
-	return o.observeNamesake(ctx, s)
+	return o.ObserveNamesake(ctx, s)
 }
 
 func (o Observer) observeSourceClaim(ctx context.Context, from *volume.From, key types.NamespacedName) (err error) {
@@ -69,34 +67,5 @@ func (o Observer) observeSourceSnapshot(ctx context.Context, from *volume.From, 
 		return err
 	}
 	from.Content, err = index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.LeafSnapshots, index.Named(mirrorsnapshot.ContentName(from.Snapshot.UID)))
-	return err
-}
-
-// observeNamesake reads whether another claim in the member now has the name of the leaf claim's
-// source. It matters until the volume is mirrored.
-func (o Observer) observeNamesake(ctx context.Context, s *volume.Observed) error {
-	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) {
-		return nil
-	}
-	source, _ := datasource.Of(s.Root)
-	was := datasource.OfLeaf(s.Claim)
-	if was == "" {
-		return nil
-	}
-	var found bool
-	var origin mirror.Origin
-	var err error
-	key := types.NamespacedName{Namespace: s.Claim.Namespace, Name: source.Name}
-	switch {
-	case source.IsClaim():
-		var leaf *corev1.PersistentVolumeClaim
-		leaf, origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
-		found = leaf != nil
-	case source.IsSnapshot() && o.LeafSnapshots != nil:
-		var leaf *snapshotv1.VolumeSnapshot
-		leaf, origin, err = index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots, o.HostID, key)
-		found = leaf != nil
-	}
-	s.Namesake = found && origin.UID != was
 	return err
 }

@@ -1,4 +1,4 @@
-package observe
+package observing
 
 import (
 	"context"
@@ -20,12 +20,12 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// ClaimObserver reads root_pvc's observations, which begin with a claim and include the state
-// of the member.
-type ClaimObserver struct {
-	Observer
+// Observer reads observations that begin with a claim and include the state of the member.
+type Observer struct {
+	observe.Observer
 	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin has
 	// confirmed it yet.
 	HostRestored    time.Time
@@ -88,14 +88,14 @@ func (c *Claim) copiesHere(m mirror.Member) bool {
 }
 
 // OfClaim observes a claim by the name that root and leaf share.
-func (o ClaimObserver) OfClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
+func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
 	if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key); err != nil {
 		return c, err
 	}
 	if c.Leaf, c.Origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
 		return c, err
 	}
-	if c.Observed, err = o.ofVolume(ctx, c.Root, c.Leaf, c.Origin); err != nil {
+	if c.Observed, err = o.OfVolume(ctx, c.Root, c.Leaf, c.Origin); err != nil {
 		return c, err
 	}
 	switch {
@@ -124,7 +124,7 @@ func (c *Claim) refresh() {
 	}
 }
 
-func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
+func (o Observer) observePlacement(ctx context.Context, c *Claim) error {
 	if c.Leaf != nil {
 		if err := o.observeProvisioned(ctx, c); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
 }
 
 // observeProvisioned reads the PV of a leaf claim, and its class.
-func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
+func (o Observer) observeProvisioned(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	made := s.Leaf
 	var err error
@@ -165,7 +165,7 @@ func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
 }
 
 // observeVolume reads the host PV to which the root is bound, unless it belongs to this member.
-func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
+func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	if c.Root.Spec.VolumeName == "" {
 		return o.observeMirror(ctx, c)
@@ -192,7 +192,7 @@ func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
 }
 
 // observeMirror reads the host PV that was created for an unbound root.
-func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
+func (o Observer) observeMirror(ctx context.Context, c *Claim) error {
 	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root))
 	for i := range hosts {
 		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == c.Root.UID {
@@ -203,7 +203,7 @@ func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
 }
 
 // observeAsked reads the leaf PV that the root requests by name, if the host has no PV for it.
-func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
+func (o Observer) observeAsked(ctx context.Context, c *Claim) error {
 	p := c.Observed.Placement
 	candidate := p.Provisioned
 	if candidate == nil || c.Leaf.Spec.VolumeName == "" {
@@ -234,7 +234,7 @@ func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 }
 
 // observeRegistration reads the name of the other member in which the root is placed.
-func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error {
+func (o Observer) observeRegistration(ctx context.Context, c *Claim) error {
 	placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 	if placed == "" || placed == o.ClusterID {
 		return nil
@@ -248,7 +248,7 @@ func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error 
 
 // observeMember reads the classes on both sides, the member's node and its namespace. The class of
 // a promise is the class at the time of its creation.
-func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
+func (o Observer) observeMember(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	name := hostclass.NameOf(c.Root)
 	if s.Alone() && s.Promise != nil {

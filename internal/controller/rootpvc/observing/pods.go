@@ -1,4 +1,4 @@
-package observe
+package observing
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // PodsHere returns the Pods that use a claim and are, or are about to be, bound to the member's
 // node.
-func (o ClaimObserver) PodsHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
+func (o Observer) PodsHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, o.Host, claim)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (o ClaimObserver) PodsHere(ctx context.Context, claim types.NamespacedName)
 
 // BoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
 // reads from host.
-func (o ClaimObserver) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
+func (o Observer) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var here []corev1.Pod
 	for i := range pods {
 		if !uses(&pods[i]) {
@@ -54,7 +54,7 @@ func uses(pod *corev1.Pod) bool {
 
 // nominated reports whether a Pod is about to be bound to the member's node, and waits or has
 // waited for the volume of another claim for which this member was selected.
-func (o ClaimObserver) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+func (o Observer) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
 		return false, nil
 	}
@@ -73,6 +73,6 @@ func (o ClaimObserver) nominated(ctx context.Context, host client.Reader, pod *c
 // SelectedHere reports whether the scheduler has selected the member's node for a claim's
 // volume. The claim may be bound already while its Pod is not, until the scheduler's next
 // attempt. For a promise, the selected node has no meaning.
-func (o ClaimObserver) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
+func (o Observer) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
 }

@@ -1,4 +1,4 @@
-package observe
+package observing
 
 import (
 	"context"
@@ -6,29 +6,45 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
+
+var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
 const elsewhere = "kosmos-cluster39"
 
-// listing is a cache that also lists Pods.
-type listing struct {
-	arriving
-	pods []corev1.Pod
+// cached is a cache of Pods, and of a claim if it is not nil.
+type cached struct {
+	client.Reader
+	pods  []corev1.Pod
+	claim *corev1.PersistentVolumeClaim
 }
 
-func (l listing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (c cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	if pods, ok := list.(*corev1.PodList); ok {
-		pods.Items = l.pods
+		pods.Items = c.pods
 	}
+	return nil
+}
+
+func (c cached) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	claim, ok := into.(*corev1.PersistentVolumeClaim)
+	if !ok || c.claim == nil || client.ObjectKeyFromObject(c.claim) != key {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	c.claim.DeepCopyInto(claim)
 	return nil
 }
 
@@ -77,11 +93,8 @@ func TestPodsHere(t *testing.T) {
 			if tc.pod != nil {
 				tc.pod(&pod)
 			}
-			host := listing{pods: []corev1.Pod{pod}}
-			if tc.other != nil {
-				host.claims = []*corev1.PersistentVolumeClaim{tc.other}
-			}
-			o := ClaimObserver{Observer: Observer{Prover: proof.Prover{Member: member, Host: host}}}
+			host := cached{pods: []corev1.Pod{pod}, claim: tc.other}
+			o := Observer{Observer: observe.Observer{Prover: proof.Prover{Member: member, Host: host}}}
 			here, err := o.PodsHere(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
 			if err != nil || (len(here) == 1) != tc.want {
 				t.Errorf("%d Pods are here, %v", len(here), err)

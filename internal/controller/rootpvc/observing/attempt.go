@@ -1,4 +1,4 @@
-package observe
+package observing
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 
 // observeAttempt reads the state of a claim without a volume for which this member is selected,
 // or of a promise that this member must fulfill.
-func (o ClaimObserver) observeAttempt(ctx context.Context, c *Claim) error {
+func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	ofPromise := s.Promise != nil
 	if !s.Alone() || c.Leaf != nil && c.Leaf.Spec.VolumeName != "" ||
@@ -61,7 +61,7 @@ func (o ClaimObserver) observeAttempt(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
+func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
 	c := volume.Consumer{Name: pod.Name}
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(pod))
 	if err != nil {
@@ -102,7 +102,7 @@ func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *co
 
 // apart reports whether an unbound claim must not be created here, because its data source is
 // elsewhere or its location is not recorded yet.
-func (o ClaimObserver) apart(claim *corev1.PersistentVolumeClaim) bool {
+func (o Observer) apart(claim *corev1.PersistentVolumeClaim) bool {
 	source, has := datasource.Of(claim)
 	if !has || !source.Placed() || claim.Spec.VolumeName != "" {
 		return false
@@ -118,7 +118,7 @@ type leafClaim struct {
 }
 
 // leafClaim reads the leaf claim of a root.
-func (o ClaimObserver) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (leafClaim, error) {
+func (o Observer) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (leafClaim, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID {
 		return leafClaim{}, err
@@ -150,7 +150,7 @@ func (c leafClaim) waitsForNode() bool {
 
 // here reports whether the host's scheduler is about to bind a Pod to this member's node or, if
 // it does not show that, whether it may be.
-func (o ClaimObserver) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (o Observer) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if o.NominatedNode {
 		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil
 	}
