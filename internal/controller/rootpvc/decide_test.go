@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 var (
@@ -314,7 +315,7 @@ func steeredTo(node string) func(*scene) {
 // A claim that cannot be placed elsewhere reports it.
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
-	said := o.Observed.ReportFailure().Message
+	said := problem.ReportFailure(o.Observed).Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not contain %q", said, part)
