@@ -59,7 +59,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Edits: []Edit{
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
 				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
-				{"internal/proof/evidence.go", "root.w == nil || root.w.uid != stampedRoot(claim) {", "root.w == nil {"},
+				{"internal/proof/evidence.go", "root.w == nil || root.w.UID != mirror.RootUID(claim) {", "root.w == nil {"},
 				{"internal/member/leafcache/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
 			},
 			Scenario: "taken", Caught: []string{"I4", "I6"},
