@@ -105,7 +105,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 // refusedByMember reports to the user why the member's API server rejects a Pod, such as a
 // quota or Pod Security. It returns the error for a retry with backoff.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
-	problem := guarded.RefusedByMember(r.Registration, doing, "the Pod", err)
+	problem := report.RefusedByMember(r.Registration, doing, "the Pod", err)
 	if problem == nil {
 		return err
 	}

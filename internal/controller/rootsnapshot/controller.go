@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/snapshot"
@@ -95,7 +96,7 @@ func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 	case apierrors.IsAlreadyExists(err):
 		return guarded.Unseen(err)
 	case err != nil:
-		return errors.Join(err, r.refused(ctx, s, guarded.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
+		return errors.Join(err, r.refused(ctx, s, report.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (r *Reporter) SetPlaced(ctx context.Context, root *corev1.PersistentVolumeC
 // RefusedByMember reports why the member's API server rejects a claim (a quota, an admission
 // policy), and retries at a limited rate.
 func (r *Reporter) RefusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
-	problem := guarded.RefusedByMember(r.link.Registration, doing, "the claim", err)
+	problem := report.RefusedByMember(r.link.Registration, doing, "the claim", err)
 	if problem == nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package guarded
+// Package overwritten remembers which states of objects this process has just replaced, so that no
+// write is sent that must miss its precondition.
+package overwritten
 
 import (
 	"errors"
@@ -30,14 +32,14 @@ func nameOf(obj client.Object) name {
 	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
 }
 
-// part is the part of an object that a write replaces: the status fields that an actor applies
+// Part is the part of an object that a write replaces: the status fields that an actor applies
 // or, without an actor, all of it.
-type part struct {
-	object types.UID
-	actor  Actor
+type Part struct {
+	Object types.UID
+	Actor  string
 }
 
-// overwritten has the states of objects that recent writes of this process replaced. A lagging
+// Writes has the states of objects that recent writes of this process replaced. A lagging
 // cache may still show such a state. A write with that state as its precondition cannot
 // succeed, so it is rejected here, as the API server would reject it, and not sent. The same is
 // true for a repeated creation. A server-side apply has no such precondition. But if it is
@@ -50,32 +52,39 @@ type part struct {
 //
 // Expired entries are dropped at the next write or creation, so the maps hold those of some
 // seconds.
-type overwritten struct{ versions, made *cache.Expiring }
+type Writes struct{ versions, made *cache.Expiring }
 
-func newOverwritten(c clock.Clock) overwritten {
-	return overwritten{versions: cache.NewExpiringWithClock(c), made: cache.NewExpiringWithClock(c)}
+// New returns the memory of one writer.
+func New(c clock.Clock) Writes {
+	return Writes{versions: cache.NewExpiringWithClock(c), made: cache.NewExpiringWithClock(c)}
 }
 
-// checkNew returns a conflict if this process created an object of that name a moment ago.
-func (o overwritten) checkNew(obj client.Object) error {
-	if _, known := o.made.Get(nameOf(obj)); !known {
+// CheckNew returns a conflict if this process created an object of that name a moment ago.
+func (w Writes) CheckNew(obj client.Object) error {
+	if _, known := w.made.Get(nameOf(obj)); !known {
 		return nil
 	}
 	return conflict(obj, errors.New("it was created a moment ago"))
 }
 
-// by records that a write of a part changed its object from one resourceVersion to another. A
+// Created records that this process created an object.
+func (w Writes) Created(obj client.Object) { w.made.Set(nameOf(obj), true, memoryOfCreation) }
+
+// Deleted records that this process deleted an object, so that it may create one of the name.
+func (w Writes) Deleted(obj client.Object) { w.made.Delete(nameOf(obj)) }
+
+// By records that a write of a part changed its object from one resourceVersion to another. A
 // write that changes nothing does not change the resourceVersion.
-func (o overwritten) by(written part, before, after string) {
-	if written.object != "" && before != "" && before != after {
-		o.versions.Set(written, before, memory)
+func (w Writes) By(written Part, before, after string) {
+	if written.Object != "" && before != "" && before != after {
+		w.versions.Set(written, before, memory)
 	}
 }
 
-// check returns a conflict if a write of this process replaced the object's state, for the same
+// Check returns a conflict if a write of this process replaced the object's state, for the same
 // part.
-func (o overwritten) check(written part, obj client.Object) error {
-	version, known := o.versions.Get(written)
+func (w Writes) Check(written Part, obj client.Object) error {
+	version, known := w.versions.Get(written)
 	if !known || version != obj.GetResourceVersion() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package guarded
+package pacing
 
 import (
 	"strings"
@@ -22,11 +22,11 @@ func TestStatusesArePaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := NewRoot(nil, "cluster38", nil)
+				member := NewBytes()
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", tc.size)}}}
 				begin := time.Now()
 				for range tc.writes {
-					if err := r.paced(t.Context(), pod); err != nil {
+					if err := member.Wait(t.Context(), pod); err != nil {
 						t.Fatal(err)
 					}
 				}

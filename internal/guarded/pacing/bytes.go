@@ -1,4 +1,4 @@
-package guarded
+package pacing
 
 import (
 	"context"
@@ -17,19 +17,28 @@ const (
 	statusBurst = 64 << 20
 )
 
-func newPace() *rate.Limiter { return rate.NewLimiter(statusRate, statusBurst) }
+// Bytes limits the rate of statuses that one member makes Xylem write to the host.
+type Bytes struct{ limiter *rate.Limiter }
+
+// NewBytes returns the limit of one member.
+func NewBytes() Bytes { return Bytes{rate.NewLimiter(statusRate, statusBurst)} }
 
 // sized is implemented by objects that know their encoded size.
 type sized interface{ Size() int }
 
-// paced waits until another status of the member may be written, according to the object's
-// size. It waits before it takes a turn, so that other writes can proceed.
-func (r *Root) paced(ctx context.Context, seen client.Object) error {
+// Wait waits until another status of the member may be written, according to the object's size. Call
+// it before a turn is taken, so that other writes can proceed.
+func (b Bytes) Wait(ctx context.Context, seen client.Object) error {
 	object, ok := seen.(sized)
 	if !ok {
 		return nil
 	}
-	if err := r.pace.WaitN(ctx, min(object.Size(), statusBurst)); err != nil {
+	return b.WaitFor(ctx, object.Size())
+}
+
+// WaitFor is Wait for an object of a size.
+func (b Bytes) WaitFor(ctx context.Context, size int) error {
+	if err := b.limiter.WaitN(ctx, min(size, statusBurst)); err != nil {
 		return fmt.Errorf("wait for the member's share of bytes: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package guarded
+package report
 
 import (
 	"errors"
@@ -22,9 +22,9 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 		words = status.Status().Message
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
-		registration, doing, what, sanitize.Plain(words, wordsLimit), what)
+		registration, doing, what, sanitize.Plain(words, refusedLimit), what)
 }
 
-// wordsLimit is the maximum length, in bytes, of a member's message, so that an event has space
+// refusedLimit is the maximum length, in bytes, of a member's message, so that an event has space
 // for the remedy.
-const wordsLimit = 700
+const refusedLimit = 700
