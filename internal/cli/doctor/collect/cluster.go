@@ -1,4 +1,4 @@
-package facts
+package collect
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -54,24 +55,24 @@ func (r *reader) version() string {
 // snapshotGroup is the API group of VolumeSnapshots.
 var snapshotGroup = schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
 
-func (r *reader) snapshots() Object[bool] {
+func (r *reader) snapshots() facts.Object[bool] {
 	groups, err := r.raw.Discovery().ServerGroups()
 	if err != nil {
 		r.miss("whether VolumeSnapshots are served", err)
-		return Object[bool]{}
+		return facts.Object[bool]{}
 	}
 	served := false
 	for _, group := range groups.Groups {
 		served = served || group.Name == snapshotGroup.Group
 	}
-	return Object[bool]{Item: &served, Read: true}
+	return facts.Object[bool]{Item: &served, Read: true}
 }
 
 // labelled selects objects of Xylem's manifests and charts.
 var labelled = client.MatchingLabels{command.LabelName: command.LabelNameValue}
 
 // policies reads all policies, and what else of Xylem's name takes part in admission.
-func (r *reader) policies(ctx context.Context, c *Cluster) {
+func (r *reader) policies(ctx context.Context, c *facts.Cluster) {
 	jobs(
 		func() {
 			c.Policies = list(ctx, r, "ValidatingAdmissionPolicies", &admissionv1.ValidatingAdmissionPolicyList{},
@@ -96,7 +97,7 @@ func (r *reader) policies(ctx context.Context, c *Cluster) {
 }
 
 // rightsOf asks the cluster what an account may do of what it needs, and of what it must not.
-func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess []authorizationv1.ResourceAttributes) Rights {
+func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
 	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               "system:serviceaccount:" + of.Namespace + ":" + of.Name,
@@ -112,7 +113,7 @@ func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess
 }
 
 // ownRights asks the same for the account whose credentials are used.
-func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes) Rights {
+func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
 	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
 		answer, err := r.raw.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -124,9 +125,9 @@ func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.
 }
 
 // ask asks for each permission, a few at a time, until one question fails.
-func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes, may func(authorizationv1.ResourceAttributes) (bool, error)) Rights {
+func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes, may func(authorizationv1.ResourceAttributes) (bool, error)) facts.Rights {
 	var mu sync.Mutex
-	var rights Rights
+	var rights facts.Rights
 	lacks, has := make([]bool, len(needs)), make([]bool, len(excess))
 	group, _ := errgroup.WithContext(ctx)
 	group.SetLimit(asking)

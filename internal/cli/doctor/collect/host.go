@@ -1,4 +1,4 @@
-package facts
+package collect
 
 import (
 	"bufio"
@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 )
@@ -38,12 +39,12 @@ const (
 )
 
 // readHost reads the host.
-func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Time) Host {
-	h := Host{Cluster: Cluster{ID: id}, Namespace: namespace, Paths: map[string]Path{}}
+func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Time) facts.Host {
+	h := facts.Host{Cluster: facts.Cluster{ID: id}, Namespace: namespace, Paths: map[string]facts.Path{}}
 	h.Version = r.version()
 	h.Account = shipped.Account{Namespace: namespace, Name: defaultAccount}
 	r.readManager(ctx, &h)
-	h.At = r.dates.clock.Now()
+	h.At = r.dates.Now()
 	jobs(
 		func() { r.policies(ctx, &h.Cluster) },
 		func() { h.Mutating = r.mutating() },
@@ -67,12 +68,12 @@ func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Ti
 		func() { r.readLeftovers(ctx, &h) },
 		func() { r.readSnapshots(ctx, &h, now) },
 	)
-	h.Clock = r.dates.measurement()
+	h.Clock = r.dates.Measurement()
 	return h
 }
 
 // readManager reads the manager's Deployment and the leader's Lease.
-func (r *reader) readManager(ctx context.Context, h *Host) {
+func (r *reader) readManager(ctx context.Context, h *facts.Host) {
 	deployments := list(ctx, r, "the manager's Deployment", &appsv1.DeploymentList{},
 		func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }, client.InNamespace(h.Namespace), managers)
 	h.Deployment.Read = deployments.Read
@@ -85,7 +86,7 @@ func (r *reader) readManager(ctx context.Context, h *Host) {
 	h.Leader = find[coordinationv1.Lease](ctx, r, "Lease "+v1alpha1.LeaderLease, client.ObjectKey{Namespace: h.Namespace, Name: v1alpha1.LeaderLease})
 }
 
-func (r *reader) hostRights(ctx context.Context, h *Host) {
+func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
 	needs, err := shipped.HostRights(h.Account)
 	if err != nil {
 		r.miss("what the manager's account may do", err)
@@ -96,17 +97,17 @@ func (r *reader) hostRights(ctx context.Context, h *Host) {
 
 // mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
 // Kubernetes 1.36.
-func (r *reader) mutating() Object[bool] {
+func (r *reader) mutating() facts.Object[bool] {
 	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
 	if err != nil {
 		r.miss("whether MutatingAdmissionPolicies are served", err)
-		return Object[bool]{}
+		return facts.Object[bool]{}
 	}
 	served := slices.ContainsFunc(resources.APIResources, func(resource metav1.APIResource) bool { return resource.Name == "mutatingadmissionpolicies" })
-	return Object[bool]{Item: &served, Read: true}
+	return facts.Object[bool]{Item: &served, Read: true}
 }
 
-func (r *reader) definition(ctx context.Context) Object[unstructured.Unstructured] {
+func (r *reader) definition(ctx context.Context) facts.Object[unstructured.Unstructured] {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	const name = "clusterregistrations.cluster.xylem.io"
@@ -115,7 +116,7 @@ func (r *reader) definition(ctx context.Context) Object[unstructured.Unstructure
 
 // readNodes reads the virtual nodes, asks the API server to reach the manager through each, and
 // reads the DaemonSets that may have Pods there.
-func (r *reader) readNodes(ctx context.Context, h *Host) {
+func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 	h.Nodes = list(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
 		client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
 	var mu sync.Mutex
@@ -137,9 +138,9 @@ func (r *reader) readNodes(ctx context.Context, h *Host) {
 }
 
 // path asks the API server for the health of a virtual node's kubelet, which the manager serves.
-func (r *reader) path(ctx context.Context, node string) Path {
+func (r *reader) path(ctx context.Context, node string) facts.Path {
 	code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
-	p := Path{Code: code}
+	p := facts.Path{Code: code}
 	if err == nil {
 		return p
 	}
@@ -150,7 +151,7 @@ func (r *reader) path(ctx context.Context, node string) Path {
 }
 
 // readControlPlane reads what is visible of the control plane's settings.
-func (r *reader) readControlPlane(ctx context.Context, h *Host) {
+func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 	jobs(
 		func() {
 			h.Control = list(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
@@ -164,12 +165,12 @@ func (r *reader) readControlPlane(ctx context.Context, h *Host) {
 var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
 // gates reads the feature gates of the API server from its metrics.
-func (r *reader) gates(ctx context.Context) Object[map[string]bool] {
+func (r *reader) gates(ctx context.Context) facts.Object[map[string]bool] {
 	const what = "the API server's feature gates"
 	stream, err := r.raw.CoreV1().RESTClient().Get().AbsPath("/metrics").Stream(ctx)
 	if err != nil {
 		r.miss(what, err)
-		return Object[map[string]bool]{}
+		return facts.Object[map[string]bool]{}
 	}
 	defer func() { _ = stream.Close() }()
 	found := map[string]bool{}
@@ -181,16 +182,16 @@ func (r *reader) gates(ctx context.Context) Object[map[string]bool] {
 	}
 	if err := lines.Err(); err != nil {
 		r.miss(what, err)
-		return Object[map[string]bool]{}
+		return facts.Object[map[string]bool]{}
 	}
-	return Object[map[string]bool]{Item: &found, Read: true}
+	return facts.Object[map[string]bool]{Item: &found, Read: true}
 }
 
 // created selects what Xylem created.
 var created = client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 
 // readLeftovers reads what may be left of members that are no longer registered.
-func (r *reader) readLeftovers(ctx context.Context, h *Host) {
+func (r *reader) readLeftovers(ctx context.Context, h *facts.Host) {
 	leases := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
 	jobs(
 		func() {
@@ -213,19 +214,19 @@ func (r *reader) readLeftovers(ctx context.Context, h *Host) {
 }
 
 // readSnapshots reads whether snapshots are served, and those that have no content.
-func (r *reader) readSnapshots(ctx context.Context, h *Host, now time.Time) {
+func (r *reader) readSnapshots(ctx context.Context, h *facts.Host, now time.Time) {
 	h.Snapshots = r.snapshots()
 	if h.Snapshots.Item == nil || !*h.Snapshots.Item {
 		return
 	}
 	into := &unstructured.UnstructuredList{}
 	into.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotList"))
-	h.Unbound = list(ctx, r, "VolumeSnapshots", into, func(l *unstructured.UnstructuredList) []Snapshot {
-		var some []Snapshot
+	h.Unbound = list(ctx, r, "VolumeSnapshots", into, func(l *unstructured.UnstructuredList) []facts.Snapshot {
+		var some []facts.Snapshot
 		for i := range l.Items {
 			s := &l.Items[i]
 			if content, _, err := unstructured.NestedString(s.Object, "status", "boundVolumeSnapshotContentName"); err == nil && content == "" {
-				some = append(some, Snapshot{s.GetNamespace(), s.GetName(), now.Sub(s.GetCreationTimestamp().Time)})
+				some = append(some, facts.Snapshot{Namespace: s.GetNamespace(), Name: s.GetName(), Age: now.Sub(s.GetCreationTimestamp().Time)})
 			}
 		}
 		return some

@@ -1,4 +1,4 @@
-package facts
+package collect
 
 import (
 	"cmp"
@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/skew"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
@@ -48,16 +49,16 @@ type reader struct {
 	raw     kubernetes.Interface
 	cluster string // the registration; empty for the host
 	misses  *misses
-	dates   *dated
+	dates   *skew.Meter
 	token   string
 }
 
 // newReader creates the clients of a cluster. timeout bounds each request.
 func newReader(env *command.Env, config *rest.Config, cluster string, m *misses, timeout time.Duration) (*reader, error) {
-	r := &reader{cluster: cluster, misses: m, token: config.BearerToken, dates: &dated{clock: clock.PassiveClock(env.Clock)}}
+	r := &reader{cluster: cluster, misses: m, token: config.BearerToken, dates: &skew.Meter{PassiveClock: env.Clock}}
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
-	config.Wrap(r.dates.wrap)
+	config.Wrap(r.dates.Wrap)
 	with, err := env.NewCluster(config)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatch
 func find[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, r *reader, what string, key client.ObjectKey) Object[T] {
+}](ctx context.Context, r *reader, what string, key client.ObjectKey) facts.Object[T] {
 	return findInto[T](ctx, r, what, key, P(new(T)))
 }
 
@@ -90,23 +91,23 @@ func find[T any, P interface {
 func findInto[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, r *reader, what string, key client.ObjectKey, into P) Object[T] {
+}](ctx context.Context, r *reader, what string, key client.ObjectKey, into P) facts.Object[T] {
 	switch err := r.Get(ctx, key, into); {
 	case absent(err):
-		return Object[T]{Read: true}
+		return facts.Object[T]{Read: true}
 	case err != nil:
 		r.miss(what, err)
-		return Object[T]{}
+		return facts.Object[T]{}
 	}
-	return Object[T]{Item: into, Read: true}
+	return facts.Object[T]{Item: into, Read: true}
 }
 
 // errMany reports a list that is longer than what is read of it.
 var errMany = errors.New("there are more than " + fmt.Sprint(most) + ", which are too many to read")
 
 // list reads a list, page by page. items returns the items of a page.
-func list[T any, P client.ObjectList](ctx context.Context, r *reader, what string, into P, items func(P) []T, opts ...client.ListOption) List[T] {
-	var all List[T]
+func list[T any, P client.ObjectList](ctx context.Context, r *reader, what string, into P, items func(P) []T, opts ...client.ListOption) facts.List[T] {
+	var all facts.List[T]
 	next := ""
 	for {
 		if err := meta.SetList(into, nil); err != nil {
@@ -116,7 +117,7 @@ func list[T any, P client.ObjectList](ctx context.Context, r *reader, what strin
 		err := r.List(ctx, into, append(opts, client.Limit(pageSize), client.Continue(next))...)
 		switch {
 		case absent(err): // the API server does not serve the kind
-			return List[T]{Read: true}
+			return facts.List[T]{Read: true}
 		case err != nil:
 			r.miss(what, err)
 			return all
@@ -134,7 +135,7 @@ func list[T any, P client.ObjectList](ctx context.Context, r *reader, what strin
 }
 
 // metadata reads the metadata of a list.
-func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVersionKind, opts ...client.ListOption) List[metav1.PartialObjectMetadata] {
+func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVersionKind, opts ...client.ListOption) facts.List[metav1.PartialObjectMetadata] {
 	into := &metav1.PartialObjectMetadataList{}
 	into.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list(ctx, r, what, into, func(l *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata {

@@ -1,4 +1,4 @@
-package facts
+package collect
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
@@ -36,7 +37,7 @@ type Sources struct {
 	Secrets [][]byte
 }
 
-// Open connects to the host and to its members in the same ways as Read.
+// Open connects to the host and to its members in the same ways as Facts.
 func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)
@@ -55,7 +56,7 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 	v := &visit{env: env, host: host}
 	var mine string
 	if own != nil {
-		var member Member
+		var member facts.Member
 		r, err := v.connect(ctx, own, &member)
 		if err != nil {
 			return nil, fmt.Errorf("the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
@@ -111,7 +112,7 @@ func (v *visit) open(ctx context.Context, registration *v1alpha1.ClusterRegistra
 	if err != nil {
 		return nil, raw, err
 	}
-	m := Member{Registration: registration.Name}
+	m := facts.Member{Registration: registration.Name}
 	r, err := v.connect(ctx, config, &m)
 	if err != nil {
 		return nil, raw, err

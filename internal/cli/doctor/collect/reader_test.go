@@ -1,4 +1,4 @@
-package facts
+package collect
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 )
 
 // served returns a reader of a server that answers as the handler does. The integration tests
@@ -50,15 +51,15 @@ func status(w http.ResponseWriter, code int, reason metav1.StatusReason, kind st
 func TestPath(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
-		want   Path
+		want   facts.Path
 	}{
-		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, Path{Code: 200}},
+		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, facts.Path{Code: 200}},
 		"the server does not respond": {func(w http.ResponseWriter, _ *http.Request) {
 			status(w, 503, metav1.StatusReasonServiceUnavailable, "")
-		}, Path{Code: 503}},
-		"the user may not ask": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, Path{Code: 403, Own: true}},
-		"the manager rejects":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, Path{Code: 403}},
-		"no response at all":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Path{}},
+		}, facts.Path{Code: 503}},
+		"the user may not ask": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, facts.Path{Code: 403, Own: true}},
+		"the manager rejects":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, facts.Path{Code: 403}},
+		"no response at all":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, facts.Path{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {
@@ -134,5 +135,23 @@ func TestList(t *testing.T) {
 				t.Errorf("%d items, read %t, missing %+v", len(got.Items), got.Read, m.list)
 			}
 		})
+	}
+}
+
+func TestGate(t *testing.T) {
+	for line, want := range map[string][]string{
+		`kubernetes_feature_enabled{name="VolumeAttributesClass",stage=""} 1`:       {"VolumeAttributesClass", "", "1"},
+		`kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 0`: {"StorageCapacityScoring", "ALPHA", "0"},
+		`apiserver_request_total{name="x",stage=""} 1`:                              nil,
+	} {
+		var got []string
+		for i, part := range gate.FindSubmatch([]byte(line)) {
+			if i > 0 {
+				got = append(got, string(part))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s\n-want +got:\n%s", line, diff)
+		}
 	}
 }

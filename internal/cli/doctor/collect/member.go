@@ -1,11 +1,10 @@
-package facts
+package collect
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -44,14 +44,14 @@ type Way struct {
 	HostOnly bool
 }
 
-// Read reads the host, and then the members, all at once. It fails if the host does not respond.
-func Read(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
+// Facts reads the host, and then the members, all at once. It fails if the host does not respond.
+func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
-	f := &Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
+	f := &facts.Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
 	own, err := ownConfig(way)
 	if err != nil {
 		return nil, err
@@ -77,14 +77,14 @@ func ownConfig(way Way) (*rest.Config, error) {
 }
 
 // readMembers reads the members of all registrations, and the one of the user's own kubeconfig.
-func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, own *rest.Config, way Way) []Member {
+func readMembers(ctx context.Context, env *command.Env, host *reader, h *facts.Host, own *rest.Config, way Way) []facts.Member {
 	v := &visit{env: env, host: host, of: h}
-	var mine *Member
+	var mine *facts.Member
 	if own != nil {
 		mine = v.own(ctx, own)
 	}
 	var mu sync.Mutex
-	var members []Member
+	var members []facts.Member
 	if mine != nil {
 		members = append(members, *mine)
 	}
@@ -102,7 +102,7 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, o
 		})
 	}
 	jobsAtOnce(connecting, reads)
-	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Registration, b.Registration) })
+	slices.SortFunc(members, func(a, b facts.Member) int { return cmp.Compare(a.Registration, b.Registration) })
 	return members
 }
 
@@ -110,12 +110,12 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, o
 type visit struct {
 	env  *command.Env
 	host *reader
-	of   *Host
+	of   *facts.Host
 }
 
 // own reads the member of the user's own kubeconfig.
-func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
-	m := &Member{Own: true}
+func (v *visit) own(ctx context.Context, config *rest.Config) *facts.Member {
+	m := &facts.Member{Own: true}
 	r, err := v.connect(ctx, config, m)
 	if err != nil {
 		m.Away = gather.Plain(err.Error())
@@ -142,9 +142,9 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 }
 
 // registered reads the member of a registration with the registration's kubeconfig.
-func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) Member {
-	m := Member{Registration: registration.Name, Recorded: registration.Status.ClusterID}
-	away := func(err error) Member {
+func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) facts.Member {
+	m := facts.Member{Registration: registration.Name, Recorded: registration.Status.ClusterID}
+	away := func(err error) facts.Member {
 		m.Away = gather.Plain(err.Error())
 		return m
 	}
@@ -175,7 +175,7 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 
 // connect creates a client of a member, and reads its identity. A member that is away costs
 // firstAnswer.
-func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (*reader, error) {
+func (v *visit) connect(ctx context.Context, config *rest.Config, m *facts.Member) (*reader, error) {
 	r, err := newReader(v.env, config, m.Registration, v.host.misses, memberTimeout)
 	if err != nil {
 		return nil, err
@@ -189,11 +189,11 @@ func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (*r
 }
 
 // common reads what the manager's account may read as well.
-func (v *visit) common(ctx context.Context, r *reader, m *Member) {
+func (v *visit) common(ctx context.Context, r *reader, m *facts.Member) {
 	m.Version = r.version()
 	m.Snapshots = r.snapshots()
 	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence, Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
-	m.At, m.Clock = v.env.Clock.Now(), r.dates.measurement()
+	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
 }
 
 // accountIn returns the account of this host in a member: one of its own, if there is one.
@@ -221,7 +221,7 @@ var leafKinds = []schema.GroupVersionKind{
 }
 
 // leaves counts this host's objects in a member that is not registered.
-func (r *reader) leaves(ctx context.Context, hostID string, m *Member) {
+func (r *reader) leaves(ctx context.Context, hostID string, m *facts.Member) {
 	if m.Registration != "" {
 		return
 	}
@@ -234,13 +234,4 @@ func (r *reader) leaves(ctx context.Context, hostID string, m *Member) {
 			m.Leaves[kind.Kind] = len(found.Items)
 		}
 	}
-}
-
-// Base returns the account that a member's policies name: those of single hosts have its name as
-// prefix.
-func Base(a shipped.Account) shipped.Account {
-	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
-		a.Name = name
-	}
-	return a
 }
