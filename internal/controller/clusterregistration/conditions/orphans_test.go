@@ -1,4 +1,4 @@
-package clusterregistration
+package conditions
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func TestListed(t *testing.T) {
 		"more than fit, unchanged":             {many, first, first},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, listed(tc.found, tc.before, now)); diff != "" {
+			if diff := cmp.Diff(tc.want, Listed(tc.found, tc.before, now)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -74,7 +74,7 @@ func TestAccounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Type = v1alpha1.ConditionVolumesAccounted
-			if diff := cmp.Diff(tc.want, accounted(tc.orphans, &tc.status)); diff != "" {
+			if diff := cmp.Diff(tc.want, Accounted(tc.orphans, &tc.status)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -93,7 +93,7 @@ func TestProgressing(t *testing.T) {
 			metav1.ConditionFalse, "2 deletions in progress for longer than --stuck-after; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := progressing(tc.stuck)
+			got := Progressing(tc.stuck)
 			if got.Status != tc.status || got.Message != tc.message {
 				t.Errorf("%+v", got)
 			}

@@ -1,4 +1,4 @@
-package clusterregistration
+package conditions
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// policyEnforced returns the PolicyEnforced condition.
-func policyEnforced(policy member.PolicyState) metav1.Condition {
+// PolicyEnforced returns the PolicyEnforced condition.
+func PolicyEnforced(policy member.PolicyState) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionPolicyEnforced}
 	switch {
 	case policy.Enforced == nil:

@@ -1,4 +1,4 @@
-package clusterregistration
+package conditions
 
 import (
 	"testing"
@@ -35,32 +35,32 @@ func TestConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state fleet.State
 		node  metav1.Condition
-		ready readiness
+		ready Override
 		want  row
 	}{
-		"all is well": {up, nodeUp, readiness{}, row{connected, nodeReady, synced, ready}},
-		"the first connection is in progress": {fleet.State{}, nodeDown, readiness{},
+		"all is well": {up, nodeUp, Override{}, row{connected, nodeReady, synced, ready}},
+		"the first connection is in progress": {fleet.State{}, nodeDown, Override{},
 			row{no(v1alpha1.ReasonConnecting), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonConnecting)}},
-		"the member does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, readiness{},
+		"the member does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, Override{},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonUnreachable)}},
-		"another cluster responds (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, readiness{},
+		"another cluster responds (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, Override{},
 			row{no(v1alpha1.ReasonIdentityChanged), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonIdentityChanged)}},
-		"an older registration has the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, readiness{},
+		"an older registration has the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, Override{},
 			row{no(v1alpha1.ReasonDuplicateCluster), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonDuplicateCluster)}},
 		"connected, and deletions are suspended: it stays Ready and reports that (I2)": {
-			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, readiness{},
+			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, Override{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
-		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, readiness{},
+		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, Override{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
-		"the node is not ready": {up, nodeDown, readiness{},
+		"the node is not ready": {up, nodeDown, Override{},
 			row{connected, no(v1alpha1.ReasonNodeNotReady), synced, no(v1alpha1.ReasonNodeNotReady)}},
-		"it is being deregistered": {up, nodeUp, readiness{v1alpha1.ReasonDraining, "3 claims are left"},
+		"it is being deregistered": {up, nodeUp, Override{v1alpha1.ReasonDraining, "3 claims are left"},
 			row{connected, nodeReady, synced, no(v1alpha1.ReasonDraining)}},
-		"it is being deregistered, and away": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, readiness{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
+		"it is being deregistered, and away": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, Override{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonMemberUnreachable)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := conditions(tc.state, tc.node, tc.ready)
+			got := Main(tc.state, tc.node, tc.ready)
 			types := [4]string{v1alpha1.ConditionConnected, v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionReady}
 			if len(got) != len(types) {
 				t.Fatalf("%d conditions, want %d", len(got), len(types))
@@ -77,27 +77,6 @@ func TestConditions(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, has); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestOlder(t *testing.T) {
-	made := func(name string, at time.Time) *v1alpha1.ClusterRegistration {
-		return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at)}}
-	}
-	for name, tc := range map[string]struct {
-		a, b *v1alpha1.ClusterRegistration
-		want bool
-	}{
-		"created before":                      {made("b", now.Time), made("a", now.Add(time.Second)), true},
-		"created after":                       {made("a", now.Add(time.Second)), made("b", now.Time), false},
-		"created in the same second: by name": {made("a", now.Time), made("b", now.Time), true},
-		"the same in reverse order":           {made("b", now.Time), made("a", now.Time), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := older(tc.a, tc.b); got != tc.want {
-				t.Errorf("older is %v", got)
 			}
 		})
 	}

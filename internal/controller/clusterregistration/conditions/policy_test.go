@@ -1,4 +1,4 @@
-package clusterregistration
+package conditions
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestPolicyEnforced(t *testing.T) {
 		"not proven": {member.PolicyState{Detail: "no answer"}, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := policyEnforced(tc.policy)
+			got := PolicyEnforced(tc.policy)
 			if got.Type != v1alpha1.ConditionPolicyEnforced || got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("%+v", got)
 			}

@@ -1,4 +1,4 @@
-package clusterregistration
+package conditions
 
 import (
 	"strings"
@@ -17,13 +17,13 @@ import (
 func TestConditionsAreBounded(t *testing.T) {
 	answer := "\x1b[2J" + strings.Repeat("no ", 20<<10)
 	for name, condition := range map[string]metav1.Condition{
-		"in the probe of its policy": policyEnforced(member.PolicyState{Detail: answer}),
-		"in a list of its volumes": accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
+		"in the probe of its policy": PolicyEnforced(member.PolicyState{Detail: answer}),
+		"in a list of its volumes": Accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
 			&v1alpha1.ClusterRegistrationStatus{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{}
-			setConditions(cr, []metav1.Condition{condition})
+			Set(cr, []metav1.Condition{condition})
 			if len(cr.Status.Conditions) != 1 {
 				t.Fatalf("%d conditions", len(cr.Status.Conditions))
 			}
