@@ -13,12 +13,12 @@
 // Neither retries. A conflict is an error (Settling: the cache was behind), and the watch
 // that brings the newer object enqueues the request. A write that must miss its
 // precondition, since the cache still shows a state that one of our own writes replaced, is
-// not sent (overwritten.go). A status is not applied to the state that the same
+// not sent (package overwritten). A status is not applied to the state that the same
 // controller's last apply was decided on.
 //
 // # Rate limits
 //
-// Of one member's writes to the host, four are in flight at a time (turns.go), not counting those
+// Of one member's writes to the host, four are in flight at a time (package pacing), not counting those
 // that have taken longer than a second, which no other write waits for. The same limit applies to
 // the writes of promise, and to those of host_claim. The fence is checked when a write is admitted.
 // Leases and statuses of Nodes, and the leader's own Lease, are not limited. Otherwise, if

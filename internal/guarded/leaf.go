@@ -120,7 +120,7 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	if evidence == nil {
 		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
 	}
-	if err := evidence.Covers(action, obj); err != nil {
+	if err := proof.Covers(evidence, action, obj); err != nil {
 		return err
 	}
 	return l.mayDestroy(ctx)

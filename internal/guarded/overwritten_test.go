@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -158,24 +156,5 @@ func TestWhatWasMadeAMomentAgo(t *testing.T) {
 				t.Errorf("error %v, %d sent; want refused: %v, %d sent", err, c.sent, test.refused, test.sent)
 			}
 		})
-	}
-}
-
-// Objects are created and deleted for months, so the memory of their writes must expire.
-func TestForgetsWhatHasExpired(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	remembered := newOverwritten(clock)
-	write := func(n int) {
-		uid := types.UID(strconv.Itoa(n))
-		remembered.by(part{object: uid}, "7", "8")
-		remembered.made.Set(nameOf(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: string(uid)}}), true, memoryOfCreation)
-	}
-	for n := range 100 {
-		write(n)
-	}
-	clock.Step(memory)
-	write(100)
-	if versions, made := remembered.versions.Len(), remembered.made.Len(); versions != 1 || made != 1 {
-		t.Errorf("%d versions and %d creations are remembered; of one write", versions, made)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -27,14 +27,14 @@ import (
 type Root struct {
 	writer
 	// pace limits the bytes of written statuses.
-	pace *rate.Limiter
+	pace pacing.Bytes
 }
 
 // NewRoot creates the writer. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, sideRoot, guard)
-	w.turns = newTurns()
-	return &Root{writer: w, pace: newPace()}
+	w.turns = pacing.NewTurns()
+	return &Root{writer: w, pace: pacing.NewBytes()}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim, decided on the
@@ -42,7 +42,7 @@ func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	switch status.GetKind() {
 	case "Pod", "PersistentVolumeClaim":
-		if err := r.paced(ctx, seen); err != nil {
+		if err := r.pace.Wait(ctx, seen); err != nil {
 			return err
 		}
 		return r.applyStatus(ctx, by, seen, status)

@@ -95,8 +95,8 @@ func (r *Root) PatchContentStatus(ctx context.Context, by Actor, before *snapsho
 	if !mirrorsnapshot.Own(before) {
 		return foreign(before, "Xylem is not its driver")
 	}
-	if err := r.pace.WaitN(ctx, contentSize); err != nil {
-		return fmt.Errorf("wait for the member's share of bytes: %w", err)
+	if err := r.pace.WaitFor(ctx, contentSize); err != nil {
+		return err
 	}
 	after := before.DeepCopy()
 	after.Status = status

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
 
 // slow is a client whose writes end when the test allows it.
@@ -73,17 +75,17 @@ func TestTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := clock.RealClock{}.Now()
-				host := &slow{end: make(chan struct{}, atOnce+1)}
+				host := &slow{end: make(chan struct{}, pacing.AtOnce+1)}
 				r := NewRoot(host, "cluster38", open)
 				var made atomic.Int32
-				start(t.Context(), atOnce+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
-				if sent := host.sent.Load(); sent != atOnce {
-					t.Errorf("%d writes are in progress, want %d", sent, atOnce)
+				start(t.Context(), pacing.AtOnce+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
+				if sent := host.sent.Load(); sent != pacing.AtOnce {
+					t.Errorf("%d writes are in progress, want %d", sent, pacing.AtOnce)
 				}
 				host.end <- struct{}{}
 				synctest.Wait()
-				if sent := host.sent.Load(); sent != atOnce+1 {
-					t.Errorf("%d were sent when one had ended, want %d", sent, atOnce+1)
+				if sent := host.sent.Load(); sent != pacing.AtOnce+1 {
+					t.Errorf("%d were sent when one had ended, want %d", sent, pacing.AtOnce+1)
 				}
 				close(host.end)
 				synctest.Wait()
@@ -102,7 +104,7 @@ func TestTurnsInVain(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		host, fence := &slow{end: make(chan struct{})}, &closing{}
 		create := creating(host, fence)
-		start(t.Context(), atOnce, create)
+		start(t.Context(), pacing.AtOnce, create)
 		unwanted, giveUp := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- create(unwanted) }()
@@ -112,14 +114,14 @@ func TestTurnsInVain(t *testing.T) {
 			t.Errorf("canceled: %v", err)
 		}
 
-		for range atOnce {
+		for range pacing.AtOnce {
 			go func() { ended <- create(t.Context()) }()
 		}
 		synctest.Wait()
 		fence.closed.Store(true)
 		close(host.end)
-		for range atOnce {
-			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != atOnce {
+		for range pacing.AtOnce {
+			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != pacing.AtOnce {
 				t.Errorf("sent after the fence was lost: %v", err)
 			}
 		}
@@ -138,21 +140,21 @@ func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &slow{end: make(chan struct{})}
 		create := creating(host, open)
-		start(t.Context(), 2*atOnce, create)
-		for _, want := range []int32{atOnce, 2 * atOnce} {
+		start(t.Context(), 2*pacing.AtOnce, create)
+		for _, want := range []int32{pacing.AtOnce, 2 * pacing.AtOnce} {
 			synctest.Wait()
 			if sent := host.sent.Load(); sent != want {
 				t.Errorf("%d were sent, want %d", sent, want)
 			}
-			clock.RealClock{}.Sleep(turn)
+			clock.RealClock{}.Sleep(pacing.Turn)
 		}
 		close(host.end)
 		synctest.Wait()
 		// No turn was returned twice.
 		host.end = make(chan struct{})
-		start(t.Context(), 2*atOnce, create)
-		if sent := host.sent.Load(); sent != 3*atOnce {
-			t.Errorf("%d are in progress, want %d", sent-2*atOnce, atOnce)
+		start(t.Context(), 2*pacing.AtOnce, create)
+		if sent := host.sent.Load(); sent != 3*pacing.AtOnce {
+			t.Errorf("%d are in progress, want %d", sent-2*pacing.AtOnce, pacing.AtOnce)
 		}
 		close(host.end)
 	})

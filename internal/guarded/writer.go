@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/guarded/overwritten"
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
 
 const (
@@ -22,19 +25,19 @@ type writer struct {
 	cluster string
 	side    string
 	// turns limits the number of concurrent writes. nil means no limit.
-	turns *turns
+	turns *pacing.Turns
 	// overwritten rejects writes that cannot succeed.
-	overwritten overwritten
+	overwritten overwritten.Writes
 }
 
 func newWriter(c client.Client, cluster, side string, guard Guard) writer {
-	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten(clock.RealClock{})}
+	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: overwritten.New(clock.RealClock{})}
 }
 
 // begin waits for a turn, and then checks that the write is allowed. The returned function ends
 // the turn.
 func (w *writer) begin(ctx context.Context) (func(), error) {
-	end, err := w.turns.take(ctx)
+	end, err := w.turns.Take(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side, err)
 	}
@@ -51,12 +54,12 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 		return err
 	}
 	defer end()
-	if err := w.overwritten.checkNew(obj); err != nil {
+	if err := w.overwritten.CheckNew(obj); err != nil {
 		return err
 	}
 	err = w.client.Create(ctx, obj, by.owner())
 	if err == nil {
-		w.overwritten.made.Set(nameOf(obj), true, memoryOfCreation)
+		w.overwritten.Created(obj)
 	}
 	return count(w.cluster, w.side, "create", obj, err)
 }
@@ -74,12 +77,12 @@ func (w *writer) patching(ctx context.Context, verb string, before, after client
 		return err
 	}
 	defer end()
-	if err := w.overwritten.check(part{object: before.GetUID()}, before); err != nil {
+	if err := w.overwritten.Check(overwritten.Part{Object: before.GetUID()}, before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
 	if err = send(); err == nil {
-		w.overwritten.by(part{object: uid}, version, after.GetResourceVersion())
+		w.overwritten.By(overwritten.Part{Object: uid}, version, after.GetResourceVersion())
 	}
 	return count(w.cluster, w.side, verb, before, err)
 }
@@ -95,13 +98,13 @@ func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, 
 		return err
 	}
 	defer end()
-	applied := part{status.GetUID(), by}
-	if err := w.overwritten.check(applied, seen); err != nil {
+	applied := overwritten.Part{Object: status.GetUID(), Actor: string(by)}
+	if err := w.overwritten.Check(applied, seen); err != nil {
 		return err
 	}
 	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
 	if err == nil {
-		w.overwritten.by(applied, seen.GetResourceVersion(), status.GetResourceVersion())
+		w.overwritten.By(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
 	return count(w.cluster, w.side, "apply_status", status, err)
 }
@@ -115,15 +118,15 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 		return err
 	}
 	defer end()
-	if err := w.overwritten.check(part{object: obj.GetUID()}, obj); err != nil {
+	if err := w.overwritten.Check(overwritten.Part{Object: obj.GetUID()}, obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
 	err = w.client.Delete(ctx, obj, opts...)
 	if err == nil {
-		w.overwritten.by(part{object: uid}, version, "")
-		w.overwritten.made.Delete(nameOf(obj))
+		w.overwritten.By(overwritten.Part{Object: uid}, version, "")
+		w.overwritten.Deleted(obj)
 	}
 	return count(w.cluster, w.side, "delete", obj, err)
 }

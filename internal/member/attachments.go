@@ -24,9 +24,8 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 	case err == nil:
 		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return &mirror.Refusal{Reason: v1alpha1.ReasonAttachmentsUnreadable, Message: fmt.Sprintf(
-			"member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member, or apply config/member, there",
-			registration, sanitize.Plain(err.Error(), refusalLimit))}, nil
+		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member, or apply config/member, there",
+			registration, sanitize.Plain(err.Error(), refusalLimit)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
 }

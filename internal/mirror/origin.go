@@ -34,7 +34,7 @@ func OriginFor(hostID string, root metav1.Object) Origin {
 // copied from another object.
 func OriginOf(leaf metav1.Object) (Origin, bool) {
 	labels, annotations := leaf.GetLabels(), leaf.GetAnnotations()
-	o := Origin{HostID: labels[v1alpha1.LabelHost], UID: types.UID(annotations[v1alpha1.AnnotationRootUID])}
+	o := Origin{HostID: labels[v1alpha1.LabelHost], UID: RootUID(leaf)}
 	if namespace, name, found := strings.Cut(annotations[v1alpha1.AnnotationRoot], "/"); found {
 		o.Root = types.NamespacedName{Namespace: namespace, Name: name}
 	} else {
@@ -49,6 +49,11 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 		ok = ok && o.Root.Namespace == leaf.GetNamespace() && (o.Root.Name == leaf.GetName() || isCopy(leaf, o.Root.Name))
 	}
 	return o, ok
+}
+
+// RootUID returns the UID of the root in a leaf's stamp, even if the stamp is incomplete.
+func RootUID(leaf metav1.Object) types.UID {
+	return types.UID(leaf.GetAnnotations()[v1alpha1.AnnotationRootUID])
 }
 
 // OriginIn is OriginOf for the leaf objects of one host. It returns false for leaf objects of

@@ -1,5 +1,7 @@
 package mirror
 
+import "fmt"
+
 // Refusal is the error for an object that cannot be pushed to a member. A retry is useless
 // until the root object changes.
 type Refusal struct {
@@ -7,6 +9,11 @@ type Refusal struct {
 	Reason string
 	// Message describes what happened and what to do.
 	Message string
+}
+
+// Refuse returns a refusal with a formatted message.
+func Refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // Error implements error.

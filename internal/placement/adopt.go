@@ -21,8 +21,7 @@ import (
 // admin must allow it on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
-		return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(
-			"volume %q in member %q, which an earlier claim of this name had, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))}
+		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which an earlier claim of this name had, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
 	switch {
@@ -37,9 +36,8 @@ func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.S
 }
 
 func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
-	return &mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed, Message: fmt.Sprintf(
-		"an earlier claim of this name had volume %q in member %q, but %s. An admin can let this claim have it: `kubectl annotate clusterregistration %s %s=%s`",
-		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)}
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim of this name had volume %q in member %q, but %s. An admin can let this claim have it: `kubectl annotate clusterregistration %s %s=%s`",
+		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)
 }
 
 // mismatch returns which of a claim's requirements an existing volume does not meet.

@@ -28,16 +28,16 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {
 	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
-		return refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
 			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
 	case a.Forbidden:
-		return refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
 			m.Registration, mapped, rule)
 	case a.Class == nil:
-		return refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
-		return refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, driverLimit), sanitize.Plain(a.Driver, driverLimit), m.Registration)
 	}
 	return nil

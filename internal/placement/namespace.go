@@ -22,18 +22,15 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	ns := m.Inside.Namespace
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
-		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace of another name",
-			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)}
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace of another name",
+			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
 	case holder != m.HostID:
-		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace of another name; or, when that host has left it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
-			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)}
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace of another name; or, when that host has left it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
+			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
-			"namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what holds it",
-			m.Registration, ns.Name)}
+		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what holds it",
+			m.Registration, ns.Name)
 	}
 	return nil
 }
@@ -43,16 +40,14 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 	name := host.Name
 	if reserved(name) {
-		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
-			"namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)}
+		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)
 	}
 	why := m.Excludes(host)
 	if why == "" {
 		return nil
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: fmt.Sprintf(
-		"member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
-		m.Registration, name, why)}
+	return mirror.Refuse(v1alpha1.ReasonNamespaceNotAdmitted, "member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
+		m.Registration, name, why)
 }
 
 // Excludes reports which rule of spec.namespaces excludes a host namespace; "" if none does, or if

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -119,14 +118,12 @@ const classesLimit = 512
 func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Refusal {
 	switch {
 	case !allowsNode(class, m.Node): // only the scheduler uses it
-		return &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
-			"StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
-			class.Name, m.Registration)}
+		return mirror.Refuse(v1alpha1.ReasonClassKeepsOff, "StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
+			class.Name, m.Registration)
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", ")
-		return &mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound, Message: fmt.Sprintf(
-			"member %q has no StorageClass %q (by %s); it has: %s. Create it there, or map another one in ClusterRegistration %q, spec.storage.classes",
-			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)}
+		return mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q (by %s); it has: %s. Create it there, or map another one in ClusterRegistration %q, spec.storage.classes",
+			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)
 	}
 	return nil
 }
@@ -139,6 +136,5 @@ func (m Member) refuseVolume(volume *corev1.PersistentVolume) *mirror.Refusal {
 	if volume == nil || volumehelpers.CheckNodeAffinity(volume, labels) == nil {
 		return nil
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
-		"the nodeAffinity of volume %q excludes member %q. Run the Pod where the volume is", volume.Name, m.Registration)}
+	return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the nodeAffinity of volume %q excludes member %q. Run the Pod where the volume is", volume.Name, m.Registration)
 }

@@ -45,15 +45,11 @@ type Location struct {
 	Refusal *mirror.Refusal
 }
 
-func refuse(reason, format string, args ...any) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
 // Locate finds the member that can create a claim from its source, or the reason why no member can,
 // or cannot yet. It uses only the host's objects.
 func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 	if s.Of.Namespace != "" {
-		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s: Xylem copies no data from another namespace. Use a source in the claim's own namespace", s.Of)}
 	}
 	var at Location
@@ -78,7 +74,7 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
 	case s.Of.Name == claim.Name:
-		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete it and create it from another claim")}
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete it and create it from another claim")}
 	case from == nil && recorded:
 		return Location{Refusal: s.gone("was deleted")}
 	case from == nil:
@@ -110,7 +106,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	}
 	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
 	if !ours {
-		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass of that driver, or another source",
 			s.Of, pv.Name, driverOf(pv))}
 	}
@@ -126,7 +122,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
-		return refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, has %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, has %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, has.String())
 	}
 	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
@@ -134,7 +130,7 @@ func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 
 func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
 	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
-		return refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has %s. Delete this claim and create it again with volumeMode %[3]s",
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has %s. Delete this claim and create it again with volumeMode %[3]s",
 			wants, s.Of, has)
 	}
 	return nil
@@ -150,16 +146,16 @@ func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record
 	if placed == "" || placed == at.ClusterID {
 		return nil
 	}
-	return refuse(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, but its data source, %s, is now in cluster %q. Delete this claim and create it again",
+	return mirror.Refuse(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, but its data source, %s, is now in cluster %q. Delete this claim and create it again",
 		placed, s.Of, at.ClusterID)
 }
 
 func (s *Source) notReady(format string, args ...any) Location {
-	return Location{Refusal: refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
+	return Location{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
 }
 
 func (s *Source) gone(what string) *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem uses no other source. Delete this claim and create it again from a source that exists", s.Of, what)
+	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem uses no other source. Delete this claim and create it again from a source that exists", s.Of, what)
 }
 
 func (s *Source) noun() string {
@@ -184,6 +180,6 @@ func (m Member) refuseSource(source *datasource.Source) *mirror.Refusal {
 	case source.Placed(), slices.Contains(m.Rules.sources, source.GroupKind()):
 		return nil
 	}
-	return refuse(v1alpha1.ReasonDataSourceUnsupported, "the data source of the claim is %s, but ClusterRegistration %q does not list that kind. Use a claim or a snapshot as the data source, or ask an admin to list the kind in spec.storage.dataSources",
+	return mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the data source of the claim is %s, but ClusterRegistration %q does not list that kind. Use a claim or a snapshot as the data source, or ask an admin to list the kind in spec.storage.dataSources",
 		source, m.Registration)
 }

@@ -24,7 +24,7 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Snapshot; {
 	case s.Unserved:
-		return Location{Refusal: refuse(v1alpha1.ReasonSourceNotReady,
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady,
 			"the data source of the claim is %s, but the host does not serve snapshots. Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the host", s.Of)}
 	case from == nil && recorded:
 		return Location{Refusal: s.gone("was deleted")}
@@ -55,7 +55,7 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	case ref.UID != from.UID || ref.Namespace != from.Namespace || ref.Name != from.Name || content.Name != *from.Status.BoundVolumeSnapshotContentName:
 		return s.notReady("is bound to the VolumeSnapshotContent of another one")
 	case !mirrorsnapshot.Own(content):
-		return Location{Refusal: refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, which is not in a member (driver %q): only a snapshot in a member can be restored there. Use a StorageClass of that driver, or another source", s.Of, content.Spec.Driver)}
 	case mirrorsnapshot.Abandoned(content):
 		return Location{Refusal: s.gone("is one that an admin has abandoned")}
@@ -116,7 +116,7 @@ func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.Vo
 func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], restoreSize(s.Content)
 	if wants.Cmp(least) < 0 {
-		return refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, least.String())
 	}
 	if s.Content.Spec.SourceVolumeMode == nil || mirrorsnapshot.MayChangeMode(s.Content) {

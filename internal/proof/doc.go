@@ -1,6 +1,6 @@
 // Package proof reads both clusters live before a write that destroys data, or that
 // releases what protects it, and returns what the reads showed as evidence. Only this
-// package creates evidence, and package guarded deletes no leaf claim or leaf snapshot, and
+// package creates evidence, with package snapshots below it, and package guarded deletes no leaf claim or leaf snapshot, and
 // sets no leaf PV or leaf content to Delete, without it.
 //
 // A method of Prover returns true and a proof, or false. False usually means that a cache lags: the
@@ -27,20 +27,13 @@
 //	                 and after a restore of the member all PVs of both
 //	Unused           no Pod needs the disk of a claim here: reads the namespace's Pods, their nodes
 //	MemberCurrent    the member was not restored under this process: reads the fence's Lease
-//	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists its name
-//	ContentEnded     the host content is being deleted, announced, with policy Delete: lists it
-//	ContentUnchanged nobody has written to the host content: lists its name
-//	NotRepresented   the host has no content for a VolumeSnapshot: lists its name
-//	LeafContent      the content of a leaf VolumeSnapshot is as wanted, or absent: lists its name
 //
-// Some proofs are not part of an evidence: LeafGone and SnapshotLeafGone (before a host PV or a
-// host content is released: its leaves, the fence's Lease), SnapshotPlacedHere (before a leaf
-// VolumeSnapshot is created), PlacedHere, Promised and SourceHere (before a leaf claim is created),
-// LeafClaimGone (before a placement is removed), Counterparts (before a claim is placed that a
-// restored host may lack the placement of: reads the other members), Unprovisioned (before recovery
-// reassigns a claim) and Unbound (before a Pod of a promise is failed). A test fails if a
-// controller of volumes reads live without this package (internal/livereads_test.go lists the
-// exceptions).
+// Some proofs are not part of an evidence: LeafGone (before a host PV is released: its leaves, the
+// fence's Lease), PlacedHere, Promised and SourceHere (before a leaf claim is created), LeafClaimGone
+// (before a placement is removed), Counterparts (before a claim is placed that a restored host may
+// lack the placement of: reads the other members), Unprovisioned (before recovery reassigns a claim)
+// and Unbound (before a Pod of a promise is failed). A test fails if a controller of volumes reads
+// live without this package (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence
 //
@@ -58,9 +51,4 @@
 //	              unbound claim (root_pvc)
 //	Releasing     HostUnchanged, Unused: SetDelete of a promise's leaf PV (root_pv)
 //	Releasing     HostUnchanged, LeafVolume: DeleteClaim of it (root_pv)
-//	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete and DeleteContent
-//	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot
-//	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
-//	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent:
-//	                    DeleteSnapshot (all of snapshots: root_snapshot)
 package proof

@@ -10,6 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 // Action is a write that requires evidence.
@@ -31,10 +32,14 @@ const (
 // Evidence has the proofs that a destructive write requires. The proofs are fields, in the order of
 // their reads.
 type Evidence interface {
-	// Covers returns nil if the evidence is for this action and exactly this object, was not used
-	// before, and has not expired. It uses up the evidence.
-	Covers(Action, client.Object) error
-	sealed()
+	// Covers implements the function Covers. Nothing outside this package can implement or call it.
+	Covers(witness.Key, Action, client.Object) error
+}
+
+// Covers returns nil if an evidence is for this action and exactly this object, was not used before,
+// and has not expired. It uses up the evidence.
+func Covers(evidence Evidence, action Action, object client.Object) error {
+	return evidence.Covers(witness.Key{}, action, object)
 }
 
 // Destroying is evidence that a volume must be destroyed with its root (I2 a). The host PV has
@@ -85,37 +90,31 @@ type Releasing struct {
 	Leaf    LeafVolume
 }
 
-func (Destroying) sealed()  {}
-func (Keeping) sealed()     {}
-func (Unmirrored) sealed()  {}
-func (Withdrawing) sealed() {}
-func (Releasing) sealed()   {}
-
 // Covers implements Evidence.
-func (e Destroying) Covers(action Action, object client.Object) error {
-	if e.Host.w == nil || e.Root.w == nil || e.Root.w.uid != rootOf(e.Host.pv) {
-		return unproven("it is not known that the host PV ended with its root")
+func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) error {
+	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != rootOf(e.Host.pv) {
+		return witness.Unproven("it is not known that the host PV ended with its root")
 	}
 	destroys := e.Host.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
 	case *corev1.PersistentVolume:
-		stamp := stampedRoot(object)
-		another := stamp != e.Root.w.uid
+		stamp := mirror.RootUID(object)
+		another := stamp != e.Root.w.UID
 		if action != SetDelete || !destroys || object.UID != leafOf(e.Host.pv) ||
-			another && (e.Stamped.w == nil || e.Stamped.w.uid != stamp) {
-			return unproven("the evidence is not for leaf volume %q", object.Name)
+			another && (e.Stamped.w == nil || e.Stamped.w.UID != stamp) {
+			return witness.Unproven("the evidence is not for leaf volume %q", object.Name)
 		}
 		if another {
-			return spend(e.Host.w, e.Root.w, e.Stamped.w)
+			return witness.Spend(e.Host.w, e.Root.w, e.Stamped.w)
 		}
-		return spend(e.Host.w, e.Root.w)
+		return witness.Spend(e.Host.w, e.Root.w)
 	case *corev1.PersistentVolumeClaim:
-		if action != DeleteClaim || stampedRoot(object) != e.Root.w.uid || !e.Leaf.ends(object, e.Host.pv, destroys) {
-			return unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
+		if action != DeleteClaim || mirror.RootUID(object) != e.Root.w.UID || !e.Leaf.ends(object, e.Host.pv, destroys) {
+			return witness.Unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
-		return spend(e.Host.w, e.Root.w, e.Leaf.w)
+		return witness.Spend(e.Host.w, e.Root.w, e.Leaf.w)
 	}
-	return unproven("the evidence is not for a %T", object)
+	return witness.Unproven("the evidence is not for a %T", object)
 }
 
 // Kept proves, by live reads, that deleting a leaf claim keeps the volume of a host PV that it
@@ -136,43 +135,43 @@ func (p Prover) Kept(ctx context.Context, host *corev1.PersistentVolume, claim *
 }
 
 // Covers implements Evidence.
-func (e Keeping) Covers(action Action, object client.Object) error {
+func (e Keeping) Covers(_ witness.Key, action Action, object client.Object) error {
 	claim, err := endsRoot(action, object, e.Root)
 	if err != nil {
 		return err
 	}
 	if !e.Leaf.of(claim) || !Outlives(e.Leaf.pv, claim) {
-		return unproven("the volume of leaf claim %q may go with it", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("the volume of leaf claim %q may go with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.w == nil {
 		if !e.None.of(claim) {
-			return unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+			return witness.Unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 		}
-		return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
+		return witness.Spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 	}
 	if e.Leaf.pv != nil && e.Leaf.pv.UID != leafOf(e.Host.pv) {
-		return unproven("the host PV does not represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("the host PV does not represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
-	return spend(e.Host.w, e.Root.w, e.Leaf.w)
+	return witness.Spend(e.Host.w, e.Root.w, e.Leaf.w)
 }
 
 // Covers implements Evidence.
-func (e Unmirrored) Covers(action Action, object client.Object) error {
+func (e Unmirrored) Covers(_ witness.Key, action Action, object client.Object) error {
 	claim, err := endsRoot(action, object, e.Root)
 	if err != nil {
 		return err
 	}
 	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || pv.Labels[v1alpha1.LabelHost] != "" || e.None.restored || !hostpv.HeldBy(pv, claim)) {
-		return unproven("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.None.of(claim) || !e.None.thorough {
-		return unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
-	return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
+	return witness.Spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 }
 
 // Covers implements Evidence.
-func (e Withdrawing) Covers(action Action, object client.Object) error {
+func (e Withdrawing) Covers(_ witness.Key, action Action, object client.Object) error {
 	root := e.Root
 	if e.Seen.w != nil {
 		root.w = e.Seen.w
@@ -181,38 +180,38 @@ func (e Withdrawing) Covers(action Action, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	if claim.Spec.VolumeName != "" || e.Made.w == nil || e.Made.w.uid != claim.UID {
-		return unproven("leaf claim %q may have a volume", client.ObjectKeyFromObject(claim))
+	if claim.Spec.VolumeName != "" || e.Made.w == nil || e.Made.w.UID != claim.UID {
+		return witness.Unproven("leaf claim %q may have a volume", client.ObjectKeyFromObject(claim))
 	}
-	return spend(root.w, e.Made.w, e.Member.w)
+	return witness.Spend(root.w, e.Made.w, e.Member.w)
 }
 
 // Covers implements Evidence.
-func (e Releasing) Covers(action Action, object client.Object) error {
+func (e Releasing) Covers(_ witness.Key, action Action, object client.Object) error {
 	if e.Promise.w == nil || !hostpv.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
-		return unproven("no promise is marked as releasing")
+		return witness.Unproven("no promise is marked as releasing")
 	}
 	ref, destroys := e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
 	case *corev1.PersistentVolume:
 		if action != SetDelete || !destroys || object.UID != leafOf(e.Promise.pv) || e.Pods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
-			return unproven("the evidence is not for leaf volume %q", object.Name)
+			return witness.Unproven("the evidence is not for leaf volume %q", object.Name)
 		}
-		return spend(e.Promise.w, e.Pods.w)
+		return witness.Spend(e.Promise.w, e.Pods.w)
 	case *corev1.PersistentVolumeClaim:
-		if action != DeleteClaim || stampedRoot(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, destroys) {
-			return unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
+		if action != DeleteClaim || mirror.RootUID(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, destroys) {
+			return witness.Unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
-		return spend(e.Promise.w, e.Leaf.w)
+		return witness.Spend(e.Promise.w, e.Leaf.w)
 	}
-	return unproven("the evidence is not for a %T", object)
+	return witness.Unproven("the evidence is not for a %T", object)
 }
 
 // endsRoot returns the leaf claim to delete, if the proof is for its root.
 func endsRoot(action Action, object client.Object, root RootGone) (*corev1.PersistentVolumeClaim, error) {
 	claim, ok := object.(*corev1.PersistentVolumeClaim)
-	if !ok || action != DeleteClaim || root.w == nil || root.w.uid != stampedRoot(claim) {
-		return nil, unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
+	if !ok || action != DeleteClaim || root.w == nil || root.w.UID != mirror.RootUID(claim) {
+		return nil, witness.Unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
 	return claim, nil
 }
@@ -233,9 +232,4 @@ func (l LeafVolume) ends(claim *corev1.PersistentVolumeClaim, host *corev1.Persi
 		return true
 	}
 	return destroys && l.pv.UID == leafOf(host)
-}
-
-// stampedRoot returns the UID of the root in a leaf's stamp.
-func stampedRoot(leaf client.Object) types.UID {
-	return types.UID(leaf.GetAnnotations()[v1alpha1.AnnotationRootUID])
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 const (
@@ -171,7 +172,7 @@ func TestCovers(t *testing.T) {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
 		"keep: bound to another claim": {func(g given) Evidence {
-			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(func(n *NotMirrored) { n.w.uid = "another" }), Member: g.current()}
+			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(func(n *NotMirrored) { n.w.UID = "another" }), Member: g.current()}
 		}, DeleteClaim, leafClaim(another), true},
 		"keep: perhaps represented": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), Member: g.current()}
@@ -246,11 +247,11 @@ func TestCovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := prover(pages{})
 			e := tc.evidence(given{p, p.Clock.Now()})
-			if err := e.Covers(tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, ErrUnproven) {
+			if err := Covers(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, ErrUnproven) {
 				t.Errorf("covers: %v", err)
 			}
 			if tc.covers {
-				if err := e.Covers(tc.action, tc.object); !errors.Is(err, ErrUnproven) {
+				if err := Covers(e, tc.action, tc.object); !errors.Is(err, ErrUnproven) {
 					t.Errorf("used twice: %v", err)
 				}
 			}
@@ -270,9 +271,9 @@ func TestProofsExpire(t *testing.T) {
 	}{
 		"at once":                    {covers: true},
 		"a list that takes a minute": {took: time.Minute, covers: true},
-		"in time":                    {then: lifetime, last: lifetime, covers: true},
-		"the write is too late":      {last: lifetime + 1},
-		"the next proof is too late": {then: lifetime + 1},
+		"in time":                    {then: witness.Lifetime, last: witness.Lifetime, covers: true},
+		"the write is too late":      {last: witness.Lifetime + 1},
+		"the next proof is too late": {then: witness.Lifetime + 1},
 		"proofs in the wrong order":  {took: time.Second, disordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +294,7 @@ func TestProofsExpire(t *testing.T) {
 				e.Root = given{p, clock.Now()}.root()
 			}
 			wait(tc.last)
-			if err := e.Covers(SetDelete, leafPV(retains)); (err == nil) != tc.covers {
+			if err := Covers(e, SetDelete, leafPV(retains)); (err == nil) != tc.covers {
 				t.Errorf("covers: %v", err)
 			}
 		})

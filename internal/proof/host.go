@@ -14,11 +14,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
 // RootGone is the proof that the host has no claim with a UID.
-type RootGone struct{ w *witness }
+type RootGone struct{ w *witness.Witness }
 
 // RootGone proves it by a live read of the claim's name.
 func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid types.UID) (RootGone, bool, error) {
@@ -35,7 +36,7 @@ func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid typ
 
 // RootUnchanged is the proof that the fields of a root claim that define its place have not
 // changed.
-type RootUnchanged struct{ w *witness }
+type RootUnchanged struct{ w *witness.Witness }
 
 // RootUnchanged proves it by a live read of the claim. A cache filled by a lagging API server
 // may lack a placement.
@@ -64,7 +65,7 @@ type HostAssigned struct{ hostVolume }
 
 // hostVolume is a host PV from a live read.
 type hostVolume struct {
-	w  *witness
+	w  *witness.Witness
 	pv *corev1.PersistentVolume
 }
 
@@ -119,7 +120,7 @@ func leafOf(host *corev1.PersistentVolume) types.UID {
 
 // Unused is the proof that no Pod needs the disk of a claim in this member.
 type Unused struct {
-	w     *witness
+	w     *witness.Witness
 	claim types.NamespacedName
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 // LeafVolume is the proof of the state, in the member, of the PV with a leaf PV's name.
 type LeafVolume struct {
-	w       *witness
+	w       *witness.Witness
 	name    string
 	pv      *corev1.PersistentVolume // nil: none
 	stamped bool
@@ -71,7 +72,7 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bo
 	if err != nil {
 		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
 	}
-	if claim != nil && stampedRoot(claim) == ref.UID {
+	if claim != nil && mirror.RootUID(claim) == ref.UID {
 		return false, nil
 	}
 	err = p.Unrestored(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 // provisionedPrefix is the default prefix of the names of provisioned PVs. The claim's UID
@@ -25,7 +26,7 @@ func provisionedName(claim types.UID) string { return provisionedPrefix + string
 // NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
 // fails, By is a host PV that represents it.
 type NotMirrored struct {
-	w  *witness
+	w  *witness.Witness
 	By *corev1.PersistentVolume
 
 	leaf               string
@@ -51,7 +52,7 @@ func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeC
 
 // of reports whether the proof is for the volume of a leaf claim.
 func (n NotMirrored) of(claim *corev1.PersistentVolumeClaim) bool {
-	return n.w != nil && n.w.uid == claim.UID && n.leaf == claim.Spec.VolumeName
+	return n.w != nil && n.w.UID == claim.UID && n.leaf == claim.Spec.VolumeName
 }
 
 // mirrorOf returns a host PV that represents a leaf PV, or nil. thorough is as for NotMirrored.
@@ -103,7 +104,7 @@ func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.Persiste
 // was provisioned, or the result is not mirrored. If the proof fails, By is a host PV that
 // represents a volume of the claim, or nil if the member is about to bind one.
 type NothingMade struct {
-	w  *witness
+	w  *witness.Witness
 	By *corev1.PersistentVolume
 }
 

@@ -2,8 +2,6 @@ package proof
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,13 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// lifetime is how long after a proof the next one may begin, or the write may be sent.
-const lifetime = 10 * time.Second
-
 // ErrUnproven reports that a write lacks the evidence that it needs.
-var ErrUnproven = errors.New("not proven")
+var ErrUnproven = witness.ErrUnproven
 
 // Prover reads the host and one member.
 type Prover struct {
@@ -35,56 +31,13 @@ type Prover struct {
 	Unrestored func(context.Context) error
 }
 
-// witness is the result of a live read: an object in a certain state, or the absence of a UID.
-type witness struct {
-	uid          types.UID
-	version      string
-	began, ended time.Time
-	clock        clock.PassiveClock
-	spent        bool
-}
-
 // testify returns a witness of reads that began at the given time and end now.
-func (p Prover) testify(began time.Time, uid types.UID, version string) *witness {
-	return &witness{uid: uid, version: version, began: began, ended: p.Clock.Now(), clock: p.Clock}
-}
-
-func (w *witness) String() string {
-	return fmt.Sprintf("UID %q at resourceVersion %q, read at %s", w.uid, w.version, w.ended.Format(time.RFC3339))
-}
-
-// spend consumes the proofs. It fails unless they are in the order of their reads and none has
-// expired.
-func spend(proofs ...*witness) error {
-	for i, w := range proofs {
-		if w == nil {
-			return unproven("a proof is missing")
-		}
-		next := w.clock.Now()
-		if i+1 < len(proofs) && proofs[i+1] != nil {
-			next = proofs[i+1].began
-		}
-		switch gap := next.Sub(w.ended); {
-		case w.spent:
-			return unproven("a proof was used before: %s", w)
-		case gap < 0:
-			return unproven("proofs are out of order: %s", w)
-		case gap > lifetime:
-			return unproven("a proof has expired: %s", w)
-		}
-	}
-	for _, w := range proofs {
-		w.spent = true
-	}
-	return nil
-}
-
-func unproven(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
+func (p Prover) testify(began time.Time, uid types.UID, version string) *witness.Witness {
+	return witness.New(p.Clock, began, uid, version)
 }
 
 // MemberCurrent is the proof that the member was not restored while this process ran.
-type MemberCurrent struct{ w *witness }
+type MemberCurrent struct{ w *witness.Witness }
 
 // MemberCurrent proves, by a live read of the member's fence, that the presence or absence of
 // member objects does not come from a backup. Call it after the reads that depend on it.
@@ -95,3 +48,6 @@ func (p Prover) MemberCurrent(ctx context.Context) (MemberCurrent, error) {
 	}
 	return MemberCurrent{p.testify(began, "", "")}, nil
 }
+
+// Witness returns the proof for an evidence of a package below this one.
+func (m MemberCurrent) Witness() *witness.Witness { return m.w }

@@ -52,10 +52,10 @@ func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim
 	}
 	s := &placement.Source{Of: of}
 	var err error
-	if s.Snapshot, err = liveSnapshot(ctx, p.HostLive, types.NamespacedName{Namespace: root.Namespace, Name: of.Name}); err != nil || s.Snapshot == nil {
+	if s.Snapshot, err = index.LiveSnapshot(ctx, p.HostLive, types.NamespacedName{Namespace: root.Namespace, Name: of.Name}); err != nil || s.Snapshot == nil {
 		return s, err
 	}
-	s.Content, err = liveContent(ctx, p.HostLive, mirrorsnapshot.ContentName(s.Snapshot.UID))
+	s.Content, err = index.LiveContent(ctx, p.HostLive, mirrorsnapshot.ContentName(s.Snapshot.UID))
 	return s, err
 }
 
@@ -76,7 +76,7 @@ func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at plac
 // snapshotHere proves that the leaf VolumeSnapshot with a name is the leaf of the snapshot to
 // restore, and that its content is the recorded one and ready.
 func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
-	leaf, err := liveSnapshot(ctx, p.Live, key)
+	leaf, err := index.LiveSnapshot(ctx, p.Live, key)
 	if err != nil || leaf == nil {
 		return false, err
 	}
@@ -84,7 +84,7 @@ func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at p
 	if !ours || origin.UID != at.UID || origin.Root != key || leaf.Status == nil || leaf.DeletionTimestamp != nil {
 		return false, nil
 	}
-	content, err := liveContent(ctx, p.Live, mirrorsnapshot.ContentName(leaf.UID))
+	content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(leaf.UID))
 	if err != nil || content == nil {
 		return false, err
 	}

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"fmt"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -14,20 +13,16 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-func refuse(reason, format string, args ...any) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
 // Resolve returns the cluster that has the volume of a host content, or why Xylem can't take its
 // snapshot. The snapshot-controller copies the driver from the class and the handle from the
 // claim's volume, but compares neither with the other. So Resolve does not trust the content
 // alone: the VolumeSnapshot's claim must be bound to a member's volume with the content's handle.
 func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source Source) (clusterID string, problem *mirror.Refusal) {
 	invalid := func(format string, args ...any) (string, *mirror.Refusal) {
-		return "", refuse(v1alpha1.ReasonSnapshotSourceInvalid, format, args...)
+		return "", mirror.Refuse(v1alpha1.ReasonSnapshotSourceInvalid, format, args...)
 	}
 	notReady := func(format string, args ...any) (string, *mirror.Refusal) {
-		return "", refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
+		return "", mirror.Refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
 	}
 	if content.Spec.Source.VolumeHandle == nil || content.Spec.VolumeSnapshotRef.UID == "" {
 		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName. To use a snapshot that a member retains, restore it in the member", content.Name)
@@ -82,63 +77,63 @@ func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 // Away reports that a member is not connected. A zero since means that it was never connected.
 func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {
-		return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
+		return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
 	}
-	return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is back",
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is back",
 		registration, since.UTC().Format(time.RFC3339))
 }
 
 // Unregistered reports that no registration has the cluster.
 func Unregistered(clusterID string) *mirror.Refusal {
-	return refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
 
 // ReportReleased reports that the member keeps the snapshot.
 func (s *Observed) ReportReleased() *mirror.Refusal {
 	if mirrorsnapshot.Abandoned(s.Host) {
-		return refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
+		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
 			v1alpha1.AnnotationAbandon, s.Host.Name)
 	}
-	return refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",
 		s.Host.Annotations[v1alpha1.AnnotationClusterGone], mirrorsnapshot.PlacedIn(s.Host))
 }
 
 // ReportTaken reports that a foreign object has the leaf's name.
 func (s *Observed) ReportTaken() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem leaves it alone. Use another name, or delete it there", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem leaves it alone. Use another name, or delete it there", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportReplaced reports that the member has another snapshot under this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. "
 	if s.Host.DeletionTimestamp != nil {
-		return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
 	}
-	return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportLost reports that the snapshot no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	record := s.Record()
 	if record.Content == "" {
-		return refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it here too, and take another one", s.Origin.Root, s.Member.Registration)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it here too, and take another one", s.Origin.Root, s.Member.Registration)
 	}
-	return refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data there, then delete the VolumeSnapshot",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data there, then delete the VolumeSnapshot",
 		s.Member.Registration, mirrorsnapshot.LeafContent(s.Host), record.Handle, s.Host.Annotations[v1alpha1.AttributeDriver])
 }
 
 // ReportLeafLost reports that the snapshot cannot be restored, although its content exists.
 func (s *Observed) ReportLeafLost() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it. Take another snapshot, then delete this one",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it. Take another snapshot, then delete this one",
 		s.Origin.Root, s.Member.Registration, s.Content.Name)
 }
 
 // ReportEnding reports that the host's content is being deleted, but its root is not.
 func (s *Observed) ReportEnding() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another one", s.Host.Name)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another one", s.Host.Name)
 }
 
 // ReportTerminating reports that the snapshot is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
 }

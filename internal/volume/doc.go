@@ -3,6 +3,6 @@
 // lifecycle determines the next step.
 //
 // An observation also returns the desired objects (StampedLeaf, CurrentHost, LeafClaim and the
-// like), and the message to the user if Xylem cannot proceed (methods that begin with Report). The
-// table in package lifecycle determines when they apply.
+// like). Package problem has the reports to the user if Xylem cannot proceed. The table in package
+// lifecycle determines when they apply.
 package volume

@@ -1,27 +1,11 @@
 package volume
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement"
 )
-
-// Importable reports whether an admin's host PV may adopt the leaf PV that it requests. No other
-// host PV may request or represent it.
-func (s *Observed) Importable() bool {
-	return s.Host == nil && s.ReportUnimportable() == nil && len(s.Imports) > 0
-}
 
 // Import returns the admin's host PV for the decision: the one to which the root is bound, or
 // else the first.
@@ -41,140 +25,6 @@ func (s *Observed) Import() *corev1.PersistentVolume {
 func (s *Observed) BoundToImport() bool {
 	asks := s.Import()
 	return asks != nil && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == asks.Name
-}
-
-// ReportUnimportable reports why an admin's host PV may not adopt the leaf PV that it requests.
-// It returns nil if it may, or if there is no such PV.
-func (s *Observed) ReportUnimportable() *mirror.Refusal {
-	asks := s.Import()
-	if asks == nil {
-		return nil
-	}
-	return s.Unimportable(asks)
-}
-
-// Unimportable returns why an admin's host PV may not adopt the leaf PV that it requests, or nil.
-// It never adopts a volume that a user of the member uses, or may use.
-func (s *Observed) Unimportable(asks *corev1.PersistentVolume) *mirror.Refusal {
-	if other := s.otherThan(asks); other != "" {
-		return s.refuseImport(asks, "PersistentVolume %q of the host is for the same volume. Delete the one of the two that no claim is bound to", other)
-	}
-	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
-	case deleting(asks):
-		return s.refuseImport(asks, "the PersistentVolume is being deleted. Create it again to use the volume")
-	case s.Leaf == nil:
-		return s.refuseImport(asks, "the member has no such volume. Check the name in spec.csi.volumeHandle: a PersistentVolume's handle cannot be changed, so delete it and create it again with the right handle")
-	case attribute != "" && attribute != string(s.Leaf.UID):
-		return s.refuseImport(asks, "its UID is %q, but the PersistentVolume requests %q in spec.csi.volumeAttributes[%s]: the volume was re-created. Check whose data it has, then create the PersistentVolume without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
-	}
-	if refusal := s.unavailable(asks); refusal != nil {
-		return refusal
-	}
-	if wrong := s.disagreements(asks); len(wrong) > 0 {
-		return s.refuseImport(asks, "their specs do not match: %s. Delete the PersistentVolume and create one that matches", strings.Join(wrong, "; "))
-	}
-	return nil
-}
-
-// otherThan returns the name of another host PV that represents or requests the volume, or
-// represented an earlier one with its name.
-func (s *Observed) otherThan(asks *corev1.PersistentVolume) string {
-	for _, has := range []*corev1.PersistentVolume{s.Host, s.Taken} {
-		if has != nil && has.UID != asks.UID {
-			return has.Name
-		}
-	}
-	for _, all := range [][]corev1.PersistentVolume{s.Earlier, s.Imports} {
-		for i := range all {
-			if all[i].UID != asks.UID {
-				return all[i].Name
-			}
-		}
-	}
-	return ""
-}
-
-// unavailable returns why a host PV may not have the leaf PV because of its state in the member,
-// or nil.
-func (s *Observed) unavailable(host *corev1.PersistentVolume) *mirror.Refusal {
-	leaf, ref := s.Leaf, ptr.Deref(s.Leaf.Spec.ClaimRef, corev1.ObjectReference{})
-	label := leaf.Labels[v1alpha1.LabelHost]
-	switch {
-	case deleting(leaf):
-		return s.refuseImport(host, "it is being deleted there. Use another volume")
-	case label == "":
-		return refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
-			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
-	case label != s.Member.HostID:
-		return s.refuseImport(host, "it belongs to another host (label %s=%q). If that no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
-	case leaf.Status.Phase == corev1.VolumeBound && !s.heldByOurs(), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
-		return s.refuseImport(host, "the member's claim \"%s/%s\" has it, or will get it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
-	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return s.refuseImport(host, "its claim is gone and its reclaim policy is %q, so its data is being deleted. Ask the member's admin to set the policy to Retain, if the data still exists", leaf.Spec.PersistentVolumeReclaimPolicy)
-	case !slices.Contains([]corev1.PersistentVolumePhase{corev1.VolumeBound, corev1.VolumeAvailable, corev1.VolumeReleased}, leaf.Status.Phase):
-		return s.refuseImport(host, "its phase there is %q. Ask the member's admin to check it", leaf.Status.Phase)
-	case s.Stamped:
-		return s.unavailableOrphan(host)
-	}
-	noted := leaf.Annotations[v1alpha1.AnnotationReclaimPolicy]
-	if noted != "" && noted != string(leaf.Spec.PersistentVolumeReclaimPolicy) {
-		return s.refuseImport(host, "its annotation %s=%s differs from its reclaim policy %q. Ask the member's admin to remove the annotation", v1alpha1.AnnotationReclaimPolicy, noted, leaf.Spec.PersistentVolumeReclaimPolicy)
-	}
-	return nil
-}
-
-// unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim does
-// not exist, or the host PV is for it.
-func (s *Observed) unavailableOrphan(host *corev1.PersistentVolume) *mirror.Refusal {
-	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
-		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
-			return s.refuseImport(host, "it belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
-		}
-	}
-	return nil
-}
-
-// heldByOurs reports whether a leaf claim of this host uses the leaf PV.
-func (s *Observed) heldByOurs() bool {
-	return s.Stamped && slices.ContainsFunc([]*corev1.PersistentVolumeClaim{s.Claim, s.Holder}, func(claim *corev1.PersistentVolumeClaim) bool {
-		return hostpv.HeldBy(s.Leaf, claim) && claim.Spec.VolumeName == s.Name
-	})
-}
-
-// disagreements lists the properties of a host PV that the leaf PV does not have.
-func (s *Observed) disagreements(host *corev1.PersistentVolume) []string {
-	var wrong []string
-	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]
-	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the volume has %s, but the PersistentVolume declares %s", has.String(), want.String()))
-	}
-	for _, mode := range host.Spec.AccessModes {
-		if !slices.Contains(s.Leaf.Spec.AccessModes, mode) {
-			wrong = append(wrong, fmt.Sprintf("the volume lacks access mode %s", mode))
-		}
-	}
-	if a, b := modeOf(host), modeOf(s.Leaf); a != b {
-		wrong = append(wrong, fmt.Sprintf("the volume's mode is %s, but the PersistentVolume's is %s", b, a))
-	}
-	if name := host.Spec.StorageClassName; name != "" {
-		class := s.ImportClass
-		if class == nil || class.Name != name {
-			class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		}
-		if mapped, rule := (placement.Member{Member: s.Member, Rules: s.Rules}).ClassFor(class); mapped != s.Leaf.Spec.StorageClassName {
-			wrong = append(wrong, fmt.Sprintf("the volume's StorageClass is %q, but the PersistentVolume's StorageClass %q maps to %q in that member (by %s)", s.Leaf.Spec.StorageClassName, name, mapped, rule))
-		}
-	}
-	return wrong
-}
-
-func modeOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeMode {
-	return ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-}
-
-func (s *Observed) refuseImport(host *corev1.PersistentVolume, format string, args ...any) *mirror.Refusal {
-	return refuse(v1alpha1.ReasonAdoptionRefused, "PersistentVolume %q cannot adopt volume %q of member %q: %s",
-		host.Name, s.Name, s.Member.Registration, fmt.Sprintf(format, args...))
 }
 
 // Untaken reports whether the leaf PV that an admin's host PV represents has neither a stamp of
@@ -199,21 +49,6 @@ func (s *Observed) NeverUsed() bool {
 // KeptUnused reports whether such a volume is kept although both policies are Delete.
 func (s *Observed) KeptUnused() bool {
 	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
-}
-
-// ReportKeptUnused reports why.
-func (s *Observed) ReportKeptUnused() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
-		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
-}
-
-// ReportUntaken reports why the leaf PV that an admin's host PV represents cannot be stamped for
-// it, or nil.
-func (s *Observed) ReportUntaken() *mirror.Refusal {
-	if deleting(s.Host) {
-		return s.refuseImport(s.Host, "the PersistentVolume is being deleted. Create it again to use the volume")
-	}
-	return s.unavailable(s.Host)
 }
 
 // TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a

@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // open reads the registration and the volume, and checks that the kubeconfig is for that member.
@@ -166,7 +167,7 @@ func (r *run) check(ctx context.Context) error {
 	if err := r.observe(ctx, s); err != nil {
 		return err
 	}
-	if refusal := s.ReportUnimportable(); refusal != nil {
+	if refusal := problem.ReportUnimportable(s); refusal != nil {
 		return errors.New(refusal.Message)
 	}
 	return nil

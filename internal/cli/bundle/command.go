@@ -13,13 +13,13 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 type options struct {
 	env  *command.Env
-	way  facts.Way
+	way  collect.Way
 	file string
 	// logSince and logLimit bound the logs of each container.
 	logSince time.Duration
@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	sources, err := facts.Open(ctx, o.env, o.way)
+	sources, err := collect.Open(ctx, o.env, o.way)
 	if err != nil {
 		return err
 	}

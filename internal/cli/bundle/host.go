@@ -18,7 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 )
 
 // Kinds that are read.
@@ -61,7 +61,7 @@ func plain(namespace string) []listing {
 }
 
 // host writes the objects of the host that are related to Xylem.
-func (o *options) host(ctx context.Context, b *bundle, source *facts.Source) error {
+func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) error {
 	c := &cluster{bundle: b, source: source, folder: "host"}
 	for _, list := range plain(o.env.Namespace) {
 		if err := c.save(list.file, c.read(ctx, list.kind, nil, list.opts...)); err != nil {
@@ -182,7 +182,7 @@ func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructu
 }
 
 // member writes the objects of this host in a member, and what bears on them.
-func (b *bundle) member(ctx context.Context, source *facts.Source, hostID, namespace string) error {
+func (b *bundle) member(ctx context.Context, source *collect.Source, hostID, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
 	c := &cluster{bundle: b, source: source, folder: folder(source)}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
@@ -21,7 +21,7 @@ const (
 type options struct {
 	env      *command.Env
 	output   command.Output
-	way      facts.Way
+	way      collect.Way
 	problems bool
 }
 
@@ -69,15 +69,15 @@ toDo), missing and counts. Fields may be added, and keep their names and meaning
 }
 
 // AddWayFlags adds the flags that select how members are read.
-func AddWayFlags(c *cobra.Command, way *facts.Way) {
+func AddWayFlags(c *cobra.Command, way *collect.Way) {
 	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not read members with their registrations' kubeconfigs.")
 	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of a member.")
 	c.Flags().StringVar(&way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
 }
 
 // Examine checks the installation.
-func Examine(ctx context.Context, env *command.Env, way facts.Way) (*judge.Checkup, error) {
-	f, err := facts.Read(ctx, env, way)
+func Examine(ctx context.Context, env *command.Env, way collect.Way) (*judge.Checkup, error) {
+	f, err := collect.Facts(ctx, env, way)
 	if err != nil {
 		return nil, err
 	}

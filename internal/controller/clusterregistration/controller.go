@@ -20,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/deregistration"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -124,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	r.Fleet.Ensure(wanted)
-	return reconcile.Result{}, r.report(ctx, &registration, readiness{})
+	return reconcile.Result{}, r.report(ctx, &registration, conditions.Override{})
 }
 
 // leaver returns the Leaver that removes the members of deleted registrations.
@@ -133,7 +134,7 @@ func (r *Reconciler) leaver() *deregistration.Leaver {
 		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock, Snapshots: r.Snapshots,
 		Registration: r.registrationOf, Patch: r.patch,
 		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
-			return r.report(ctx, cr, readiness{reason, message})
+			return r.report(ctx, cr, conditions.Override{Reason: reason, Message: message})
 		},
 	}
 }

@@ -1,12 +1,9 @@
 package clusterregistration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,23 +13,12 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/text"
 )
-
-// contents is how much of a namespace a member has.
-type contents struct{ claims, pods int }
-
-// admittance is the input of the NamespacesAdmitted condition.
-type admittance struct {
-	// all is the number of the host's namespaces, and admitted of those that the rules admit.
-	all, admitted int
-	// left is what the member has of namespaces that the rules do not admit.
-	left map[string]contents
-}
 
 // namespacesAdmitted returns the NamespacesAdmitted condition, and none if the registration has no
 // rules for namespaces.
@@ -51,33 +37,33 @@ func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.Cluste
 	if err != nil {
 		return nil, err
 	}
-	a := admittance{all: len(list.Items), left: map[string]contents{}}
+	a := conditions.Admittance{All: len(list.Items), Left: map[string]conditions.Contents{}}
 	for i := range list.Items {
 		name := list.Items[i].Name
 		refusal := there.Answer(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
 		if refusal == nil {
-			a.admitted++
-		} else if has[name] != (contents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
-			a.left[name] = has[name]
+			a.Admitted++
+		} else if has[name] != (conditions.Contents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
+			a.Left[name] = has[name]
 		}
 	}
-	var left contents
-	for _, has := range a.left {
-		left.claims, left.pods = left.claims+has.claims, left.pods+has.pods
+	var left conditions.Contents
+	for _, has := range a.Left {
+		left.Claims, left.Pods = left.Claims+has.Claims, left.Pods+has.Pods
 	}
-	account.CountNamespaces(cr.Name, a.admitted, left.claims, left.pods)
-	return []metav1.Condition{a.condition()}, nil
+	account.CountNamespaces(cr.Name, a.Admitted, left.Claims, left.Pods)
+	return []metav1.Condition{a.Condition()}, nil
 }
 
 // contents counts, by namespace, the claims that are placed in a member and the Pods that run there.
-func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]contents, error) {
-	has := map[string]contents{}
+func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]conditions.Contents, error) {
+	has := map[string]conditions.Contents{}
 	if cr.Status.ClusterID == "" {
 		return has, nil
 	}
 	count := func(obj client.Object, claims, pods int) {
 		was := has[obj.GetNamespace()]
-		has[obj.GetNamespace()] = contents{was.claims + claims, was.pods + pods}
+		has[obj.GetNamespace()] = conditions.Contents{Claims: was.Claims + claims, Pods: was.Pods + pods}
 	}
 	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cr.Status.ClusterID}
 	err := errors.Join(
@@ -105,31 +91,6 @@ type running struct {
 
 func runningOf(pod *corev1.Pod) running {
 	return running{node: pod.Spec.NodeName, pushed: podstatus.Pushed(pod) == corev1.ConditionTrue, ended: podstatus.Finished(pod)}
-}
-
-// condition returns the NamespacesAdmitted condition.
-func (a admittance) condition() metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNamespacesAdmitted,
-		Message: fmt.Sprintf("spec.namespaces admits %d of the host's %s, and the member has no claims or Pods of others", a.admitted, text.Count(a.all, "namespace"))}
-	switch {
-	case len(a.left) > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
-		c.Message = fmt.Sprintf("the member has claims or Pods of namespaces that spec.namespaces does not admit: %s. Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.left))
-	case a.admitted == 0:
-		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
-		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.all, "namespace"))
-	}
-	return c
-}
-
-// some names the namespaces with the most objects in the member.
-func some(left map[string]contents) string {
-	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
-		return cmp.Or(cmp.Compare(left[b].claims, left[a].claims), cmp.Compare(left[b].pods, left[a].pods), cmp.Compare(a, b))
-	})
-	return first(names, fmt.Sprintf("and %d more", len(names)-named), func(name string) string {
-		return fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].claims, "claim"), text.Count(left[name].pods, "Pod"))
-	})
 }
 
 // announceNamespaces emits an event on the registration when the member still has objects that its

@@ -1,98 +1,11 @@
 package clusterregistration
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/text"
 )
-
-// named is the maximum number of orphans, or namespaces, that a condition's message names.
-const named = 3
-
-// listed returns the orphans for the status. Known orphans come first and keep their time.
-// New ones follow by name, up to the limit.
-func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
-	byName := map[string]account.Orphan{}
-	for _, o := range found {
-		byName[o.Volume] = o
-	}
-	var list []v1alpha1.OrphanedVolume
-	add := func(o account.Orphan, since metav1.Time) {
-		if len(list) < v1alpha1.MaxOrphans {
-			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: rootOf(o), Reason: o.Reason, Since: since})
-		}
-		delete(byName, o.Volume)
-	}
-	for _, was := range before {
-		if o, still := byName[was.Volume]; still {
-			add(o, was.Since)
-		}
-	}
-	for _, o := range found {
-		if _, still := byName[o.Volume]; still {
-			add(o, now)
-		}
-	}
-	return list
-}
-
-// accounted returns the VolumesAccounted condition. Its message does not contain the time of
-// the last comparison, so that the status changes only when the result does (I5).
-func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
-	some := first(status.Orphans, "…", func(o v1alpha1.OrphanedVolume) string {
-		return fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339))
-	})
-	switch {
-	case !orphans.Known && orphans.Err == "":
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
-	case orphans.Err != "":
-		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
-	case status.Volumes.Orphaned > 0:
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("%s in the member without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
-		return condition
-	}
-	if status.Volumes.Orphaned > 0 {
-		condition.Message += fmt.Sprintf(". At the last comparison, %d had neither a claim nor a volume in the host: %s", status.Volumes.Orphaned, some)
-	}
-	return condition
-}
-
-// first describes the first items of a list, and the number of the others.
-func first[T any](list []T, others string, describe func(T) string) string {
-	texts := make([]string, 0, named+1)
-	for _, o := range list[:min(len(list), named)] {
-		texts = append(texts, describe(o))
-	}
-	if len(list) > named {
-		texts = append(texts, others)
-	}
-	return strings.Join(texts, ", ")
-}
-
-// progressing returns the DeletionsProgressing condition.
-func progressing(stuck account.Stuck) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than --stuck-after"}
-	switch oldest := stuck.Oldest; {
-	case !stuck.Known:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "Xylem has not checked for stuck deletions yet"
-	case oldest != nil:
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion
-		condition.Message = fmt.Sprintf("%s in progress for longer than --stuck-after; the oldest, since %s: %s", text.Count(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
-	}
-	return condition
-}
 
 // announceOrphans emits an event on the registration for each orphan that is new in its
 // status. Orphans are not reported again after a restart.
@@ -106,12 +19,4 @@ func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration
 			r.eventOrphan(after, found[i])
 		}
 	}
-}
-
-// rootOf returns the claim of an orphan, or nothing if its root was an admin's PV.
-func rootOf(o account.Orphan) string {
-	if o.Root.Namespace == "" {
-		return ""
-	}
-	return o.Root.String()
 }

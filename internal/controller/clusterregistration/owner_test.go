@@ -10,6 +10,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
+const clusterID = "3f0c"
+
+var now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+
 // The registration that recorded a cluster first owns it, regardless of age and connection.
 func TestOwnerOf(t *testing.T) {
 	cr := func(name string, age time.Duration, id string) v1alpha1.ClusterRegistration {
@@ -42,6 +46,27 @@ func TestOwnerOf(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("owner is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOlder(t *testing.T) {
+	made := func(name string, at time.Time) *v1alpha1.ClusterRegistration {
+		return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at)}}
+	}
+	for name, tc := range map[string]struct {
+		a, b *v1alpha1.ClusterRegistration
+		want bool
+	}{
+		"created before":                      {made("b", now.Time), made("a", now.Add(time.Second)), true},
+		"created after":                       {made("a", now.Add(time.Second)), made("b", now.Time), false},
+		"created in the same second: by name": {made("a", now.Time), made("b", now.Time), true},
+		"the same in reverse order":           {made("b", now.Time), made("a", now.Time), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := older(tc.a, tc.b); got != tc.want {
+				t.Errorf("older is %v", got)
 			}
 		})
 	}

@@ -14,19 +14,15 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// readiness overrides the Ready condition. The zero value does not.
-type readiness struct{ reason, message string }
-
 // report writes the status if it has changed, and emits events for the changes.
-func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, ready readiness) error {
+func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, override conditions.Override) error {
 	state, _ := r.Fleet.State(cr.Name)
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
@@ -51,7 +47,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	cr.Status.ObservedGeneration = cr.Generation
 	cr.Status.Volumes = counts
 	if orphans.Known {
-		cr.Status.Orphans = listed(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
+		cr.Status.Orphans = conditions.Listed(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
 	}
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
@@ -60,7 +56,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !state.TokenExpires.IsZero() {
 		cr.Status.TokenExpires = ptr.To(metav1.NewTime(state.TokenExpires))
 	}
-	all := append(conditions(state, nodes.ReadyCondition(node, cr), ready), accounted(orphans, &cr.Status), progressing(r.Book.Stuck(cr.Name)))
+	all := append(conditions.Main(state, nodes.ReadyCondition(node, cr), override), conditions.Accounted(orphans, &cr.Status), conditions.Progressing(r.Book.Stuck(cr.Name)))
 	all = append(all, reflected...)
 	snapshots, err := r.snapshots(ctx, cr)
 	if err != nil {
@@ -75,11 +71,11 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
-	all = append(all, tokenFresh(state, &cr.Status)...)
+	all = append(all, conditions.TokenFresh(state, &cr.Status)...)
 	if state.Policy != nil {
-		all = append(all, policyEnforced(*state.Policy))
+		all = append(all, conditions.PolicyEnforced(*state.Policy))
 	}
-	setConditions(cr, all)
+	conditions.Set(cr, all)
 	if equality.Semantic.DeepEqual(before.Status, cr.Status) {
 		return nil
 	}
@@ -99,75 +95,6 @@ func (r *Reconciler) announceAll(before, cr *v1alpha1.ClusterRegistration, orpha
 	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)
 	r.announceNamespaces(before, cr)
-}
-
-// messageLimit is the maximum size of a condition's message in bytes. The API server rejects
-// a status with a message over 32 KiB, and some messages contain text from a member.
-const messageLimit = 4 << 10
-
-// setConditions sets conditions with messages that the API server accepts and terminals can
-// show safely.
-func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
-	for _, condition := range all {
-		condition.ObservedGeneration = cr.Generation
-		condition.Message = sanitize.Plain(condition.Message, messageLimit)
-		// The errors of an unreachable member differ at each attempt, so keep the first one.
-		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
-			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
-			condition.Message = was.Message
-		}
-		meta.SetStatusCondition(&cr.Status.Conditions, condition)
-	}
-}
-
-// tokenFresh returns the TokenFresh condition, and none if the manager does not renew the token.
-func tokenFresh(state fleet.State, status *v1alpha1.ClusterRegistrationStatus) []metav1.Condition {
-	switch {
-	case state.Renewal == nil:
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionTokenFresh)
-		return nil
-	case state.Renewal.Trouble != "":
-		return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.Renewal.Trouble}}
-	}
-	return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}}
-}
-
-// conditions returns the main conditions of a registration.
-func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) []metav1.Condition {
-	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
-		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
-	switch {
-	case state.Connected && state.Problem != nil: // deletions are suspended
-		connected.Reason, connected.Message = state.Problem.Reason, state.Problem.Message
-	case !state.Connected && state.Problem != nil:
-		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, state.Problem.Reason, state.Problem.Message
-	case !state.Connected:
-		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, v1alpha1.ReasonConnecting, "Xylem is connecting to the member"
-	}
-
-	synced := metav1.Condition{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSynced,
-		Message: "the member's objects are cached, and its controllers run"}
-	switch {
-	case !state.Connected:
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected: see the Connected condition"
-	case !state.Synced:
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "Xylem is reading the member's objects"
-	}
-
-	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "the member accepts Pods and claims of the host"}
-	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
-		if part.Status != metav1.ConditionTrue {
-			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, part.Reason, part.Message
-			break
-		}
-	}
-	if ready.reason != "" {
-		sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, ready.reason, ready.message
-	}
-	return []metav1.Condition{connected, nodeReady, synced, sum}
 }
 
 // count counts the volumes of a member in the host, except for orphans, which package account

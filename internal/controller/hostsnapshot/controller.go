@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/snapshot"
 	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
@@ -129,7 +130,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observ
 func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Release:
-		_, same, err := proof.Prover{HostLive: r.Live, Clock: r.Clock}.ContentUnchanged(ctx, s.Host)
+		_, same, err := snapshots.Prover{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}.ContentUnchanged(ctx, s.Host)
 		if err != nil || !same {
 			return err
 		}

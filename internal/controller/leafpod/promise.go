@@ -2,7 +2,6 @@ package leafpod
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +54,7 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 			return nil, err
 		}
 		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
-			return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
-				"the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new one there", p.claim.Name)}, nil
+			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new one there", p.claim.Name), nil
 		}
 	}
 	return nil, nil

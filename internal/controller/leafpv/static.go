@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/observe"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // imported records on an admin's host PV which leaf PV it represents. Live reads must show that
@@ -58,7 +59,7 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 // reportImports reports on each unrecorded host PV of an admin why it cannot adopt the volume.
 func (r *reconciler) reportImports(s *volume.Observed) {
 	for i := range s.Imports {
-		if problem := s.Unimportable(&s.Imports[i]); problem != nil {
+		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {
 			r.warnOnce(&s.Imports[i], problem)
 		}
 	}

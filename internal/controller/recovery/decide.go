@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -293,8 +292,7 @@ func (o observed) notFollowed() *mirror.Refusal {
 			said = c.Message
 		}
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled, Message: fmt.Sprintf(
-		"the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)}
+	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)
 }
 
 // recover decides what to do after the member's timeout.

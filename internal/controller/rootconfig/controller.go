@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -327,7 +328,7 @@ func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Obje
 // refusedByMember reports to the users why the member's API server rejects the copy, such as
 // a quota or an admission policy. It returns the error for a retry with backoff.
 func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {
-	if refusal := guarded.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
+	if refusal := report.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
 		r.eventRefused(o.users, refusal)
 	}
 	return err

@@ -1,7 +1,6 @@
 package rootconfig
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -135,9 +134,8 @@ func (o observed) withdraw() decision {
 }
 
 func (o observed) conflict() *mirror.Refusal {
-	return &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete it",
-		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)}
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete it",
+		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)
 }
 
 // pushable reports whether copies may be created in the member's namespace.

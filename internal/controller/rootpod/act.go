@@ -74,8 +74,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
+	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reportUnpushed(ctx, root, problem); err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 // refusedByMember reports to the user why the member's API server rejects a Pod, such as a
 // quota or Pod Security. It returns the error for a retry with backoff.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
-	problem := guarded.RefusedByMember(r.Registration, doing, "the Pod", err)
+	problem := report.RefusedByMember(r.Registration, doing, "the Pod", err)
 	if problem == nil {
 		return err
 	}

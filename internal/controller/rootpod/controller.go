@@ -328,9 +328,8 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 		}
 	}
 	if o.Lacking == nil && len(absent) > 0 {
-		o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: fmt.Sprintf(
-			"Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to: %s. Create them there, or mark the references as optional",
-			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))}
+		o.Lacking = mirror.Refuse(v1alpha1.ReasonReferenceMissing, "Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to: %s. Create them there, or mark the references as optional",
+			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))
 	}
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
-	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // The permission that ephemeral containers require in a member.
@@ -64,7 +64,7 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 				r.Registration, debugVerb, debugSubresource)
 		}
 	}
-	problem := guarded.RefusedByMember(r.Registration, "add", "it", err)
+	problem := report.RefusedByMember(r.Registration, "add", "it", err)
 	if problem == nil {
 		return ""
 	}

@@ -3,7 +3,6 @@ package rootpod
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +30,6 @@ func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 	if !ok {
 		return nil
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonReferenceForbidden, Message: fmt.Sprintf(
-		"Xylem does not push the Pod: the manager does not have the right to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
-		kind, status.Status().Details.Name, root.Namespace)}
+	return mirror.Refuse(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the right to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
+		kind, status.Status().Details.Name, root.Namespace)
 }

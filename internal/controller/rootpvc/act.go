@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // act takes the plan's step if this controller owns it, or reports its problem.
-func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
 	if plan.Owner != lifecycle.RootPVC {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 // unlessUsed undoes a step that brought a promise into the member, if a live list shows that no
 // Pod here needs it. After a restart, a cache filled by a lagging API server may lack the Pod
 // for which the disk is.
-func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifecycle.Plan, back func(context.Context, observe.Claim) error) error {
+func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lifecycle.Plan, back func(context.Context, observing.Claim) error) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
 		using, err := r.Proof().LivePodsOfClaim(ctx, key)
@@ -85,7 +85,7 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 // placeUnlessElsewhere places a claim. If a restored host may lack the record of the claim's
 // placement, it first checks all other members, and reports one that has, or may have, a leaf claim
 // of it (I3). A member that places it afterwards changes its resourceVersion.
-func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim) error {
 	s := o.Observed
 	if s.MayBeForgotten() {
 		others, err := r.Others(ctx, r.Member)
@@ -105,7 +105,7 @@ func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observe.Claim) 
 
 // place places the claim in this member. The latency of a new volume is measured from here;
 // that of an existing leaf or volume is not.
-func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
 	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
@@ -131,7 +131,7 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
-func (r *reconciler) unselect(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
+func (r *reconciler) unselect(ctx context.Context, o observing.Claim, problem *mirror.Refusal) error {
 	r.reports.EventProblem(o.Root, problem)
 	return r.annotate(ctx, o.Root, func(annotations map[string]string) { delete(annotations, route.AnnSelectedNode) })
 }
@@ -146,7 +146,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 }
 
 // create creates the leaf claim.
-func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 	leaf, refusal := o.Observed.LeafClaim()
 	if refusal != nil {
 		return refusal
@@ -176,7 +176,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 
 // notCreated reports why a leaf claim cannot be created. A leaf claim that already exists but is
 // not in the cache is either Xylem's own, just created, or foreign.
-func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
+func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return r.reports.RefusedByMember(ctx, o.Root, "create", err)
 	}
@@ -187,8 +187,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *core
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return guarded.Unseen(err)
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
+	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
@@ -198,7 +197,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *core
 // needed proves, by a live read of a promise before its leaf claim is created, that the promise
 // must have a disk here or, if the leaf claim of its disk was lost, that it still has that
 // disk.
-func (r *reconciler) needed(ctx context.Context, o observe.Claim) (bool, error) {
+func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
 		return r.Proof().Promised(ctx, s.Promise, "")
@@ -218,7 +217,7 @@ func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVol
 	return name != "", err
 }
 
-func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 	to, _ := pvc.Growth(o.Root, o.Leaf)
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
@@ -231,7 +230,7 @@ func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
 
 // touch makes the member's PV controller process a leaf claim whose volume refers to it now.
 // Otherwise, the controller would queue it only at its next resync.
-func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) touch(ctx context.Context, o observing.Claim) error {
 	after := o.Leaf.DeepCopy()
 	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Observed.UID)
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
@@ -239,7 +238,7 @@ func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 
 // unplace removes placed-in once the member is proven to have nothing left of the claim. If an
 // admin took the claim's promise from it, only objects of that promise may be left.
-func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.PromiseReleasedBy(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
 			return err
@@ -260,7 +259,7 @@ func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 // leafClaimGone proves that the member has no leaf claim of the root. If the cache lacks a leaf
 // claim that is deleted before the cache has it, no event reports that, so leafClaimGone
 // retries.
-func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, error) {
+func (r *reconciler) leafClaimGone(ctx context.Context, o observing.Claim) (bool, error) {
 	gone, err := r.Proof().LeafClaimGone(ctx, o.Root)
 	if err == nil && !gone && o.Leaf == nil {
 		err = fmt.Errorf("the member has a leaf claim of %s, which the cache lacks", client.ObjectKeyFromObject(o.Root))
@@ -271,7 +270,7 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, 
 // unlabel removes the member's labels from a promise once the member is proven to have nothing left
 // of the claim. First, it removes this member's report, because nothing reports on a claim that no
 // member has.
-func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) unlabel(ctx context.Context, o observing.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err
 	}

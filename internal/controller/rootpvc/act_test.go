@@ -3,30 +3,36 @@ package rootpvc
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // reads serves live reads from one claim, and has no writes.
@@ -87,7 +93,7 @@ func TestPlacementIsLive(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
 			}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
-			if err := r.act(t.Context(), observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -117,7 +123,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
 	}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
+		return reconcile.Result{}, r.act(ctx, observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("not checked again: %v, %v", result, err)
@@ -130,7 +136,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}, Options{Gate: backlog.New(clock.RealClock{})})
-	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
+	place := func(o observing.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
 		t.Error("placed before the volume was asked for")
@@ -145,6 +151,65 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	fresh.Root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
 	if !place(fresh) {
 		t.Error("not placed once the volume is asked for")
+	}
+}
+
+// A claim that is older than the last restore of the host may have a leaf claim that the host does
+// not know. It is placed only if each of the other members is proven to have none (I3).
+func TestPlaceUnlessElsewhere(t *testing.T) {
+	down := errors.New("connection refused")
+	restored := func(o *scene) {
+		o.root.CreationTimestamp, o.restores.Host = metav1.NewTime(now.Add(-time.Hour)), now.Time
+	}
+	leafIn := func(r reads) []proof.Other {
+		return []proof.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
+	}
+	leaf := seen(pushed).Leaf
+	for name, tc := range map[string]struct {
+		o      observing.Claim
+		others []proof.Other
+		err    error
+		// asked: the others are read. in and unasked are those that prevent the placement.
+		asked       bool
+		in, unasked []string
+		want        error
+	}{
+		"the host was not restored":             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"the claim is younger than the restore": {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"its leaf claim is here":                {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"there is no other member":              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
+		"the other member has no leaf claim":    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
+		"the other member has its leaf claim":   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"the other member does not respond":     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
+		"the other member has no Link":          {o: seen(placedIn(""), asked, restored), others: []proof.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
+		"the other members are not known":       {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
+		"a promise, and the other has its leaf": {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"a promise, and the other has no leaf":  {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(now.Time)
+			told, nothing, wasAsked := events.NewFakeRecorder(10), empty{reader: reads{}}, false
+			r := newReconciler(&member.Link{
+				Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: told,
+				Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}),
+			}, Options{Gate: backlog.New(clock), Others: func(_ context.Context, self mirror.Member) ([]proof.Other, error) {
+				wasAsked = self.ClusterID == here.ClusterID
+				return tc.others, tc.err
+			}})
+			if err := r.act(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+			if wasAsked != tc.asked {
+				t.Errorf("the other members were asked for: %t, want %t", wasAsked, tc.asked)
+			}
+			if diff := cmp.Diff(proof.Counterparts{In: tc.in, Unasked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
+				t.Errorf("counterparts (-want +got):\n%s", diff)
+			}
+			kept := len(tc.in)+len(tc.unasked) > 0
+			if reported := len(told.Events) == 1 && strings.Contains(<-told.Events, v1alpha1.ReasonPlacementUnconfirmed); reported != kept {
+				t.Errorf("the claim reports %s: %t, want %t", v1alpha1.ReasonPlacementUnconfirmed, reported, kept)
+			}
+		})
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // adopt makes the leaf claim of the requested volume the root's own. It changes only the stamp,
 // so that the volume is never unbound. leaf_pv then stamps the volume and creates its host PV.
-func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) adopt(ctx context.Context, o observing.Claim) error {
 	if proven, err := r.stillAsked(ctx, o); err != nil || !proven {
 		return err
 	}
@@ -30,7 +30,7 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 // stillAsked proves, by live reads, that the root is unchanged and still requests the volume,
 // so that the earlier claim of that name is gone; that the host has no PV that could represent
 // the volume; and that the volume is unchanged.
-func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, error) {
+func (r *reconciler) stillAsked(ctx context.Context, o observing.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.Requests(root, o.Observed.Leaf, r.Member) {
 		return false, err

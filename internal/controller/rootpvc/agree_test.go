@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -27,7 +28,6 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // world is the state of two clusters: claims of two names, and volumes that anybody may have
@@ -216,7 +216,7 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 	return pv
 }
 
-func (w world) observer() observe.ClaimObserver { return w.reconciler().observer() }
+func (w world) observer() observing.Observer { return w.reconciler().observer() }
 
 func (w world) reconciler() *reconciler {
 	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)

@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // VolumeAttributesClasses are read live, one by one, when a leaf claim needs one. Few claims do,
@@ -21,7 +21,7 @@ import (
 
 // withAttributesClass returns a leaf claim, before its creation, with the member's class for
 // the root's. A leaf claim for an existing volume already has the volume's class.
-func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+func (r *reconciler) withAttributesClass(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	if leaf.Spec.VolumeName != "" || ptr.Deref(o.Root.Spec.VolumeAttributesClassName, "") == "" {
 		return leaf, nil
 	}
@@ -42,7 +42,7 @@ func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, l
 
 // modify sets the leaf claim's class to the member's class for the root's. Setting the former
 // class again, or none if there was none, cancels a failing change.
-func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) modify(ctx context.Context, o observing.Claim) error {
 	host, name := ptr.Deref(o.Root.Spec.VolumeAttributesClassName, ""), ""
 	if host != "" {
 		driver := ""
@@ -64,7 +64,7 @@ func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
 // attributesClass returns the name of the member's class for the root's. If the class is
 // missing, or belongs to another driver than the volume, it reports that, and checks again at a
 // limited rate.
-func (r *reconciler) attributesClass(ctx context.Context, o observe.Claim, driver string) (string, error) {
+func (r *reconciler) attributesClass(ctx context.Context, o observing.Claim, driver string) (string, error) {
 	name, problem, err := r.lookUpAttributesClass(ctx, *o.Root.Spec.VolumeAttributesClassName, driver)
 	if err != nil || problem == nil {
 		return name, err

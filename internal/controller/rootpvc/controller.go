@@ -9,13 +9,13 @@ import (
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 const (
@@ -92,9 +92,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.reports.Owes(o.Root.UID)}, nil
 }
 
-func (r *reconciler) observer() observe.ClaimObserver {
+func (r *reconciler) observer() observing.Observer {
 	restores := r.LastRestores()
-	return observe.ClaimObserver{
+	return observing.Observer{
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
@@ -105,7 +105,7 @@ func (r *reconciler) observer() observe.ClaimObserver {
 
 // planned returns this controller's step or report for a claim. The zero Plan leaves the step
 // to another controller, whose write enqueues the claim.
-func planned(o observe.Claim) lifecycle.Plan {
+func planned(o observing.Claim) lifecycle.Plan {
 	report := lifecycle.Plan{Owner: lifecycle.RootPVC}
 	if o.Observed == nil {
 		return report

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -25,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 var (
@@ -37,7 +38,7 @@ const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen is a claim for which the scheduler has just selected this member's node, and that is placed
 // here. The member has no object of it yet.
-func seen(change ...func(*scene)) observe.Claim { return sceneOf(change...).observe() }
+func seen(change ...func(*scene)) observing.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
 	o := scene{
@@ -314,7 +315,7 @@ func steeredTo(node string) func(*scene) {
 // A claim that cannot be placed elsewhere reports it.
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
-	said := o.Observed.ReportFailure().Message
+	said := problem.ReportFailure(o.Observed).Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not contain %q", said, part)
@@ -326,10 +327,10 @@ func TestDecide(t *testing.T) {
 	leaf := takes(lifecycle.CreateClaim)
 	again := decision{step: lifecycle.CreateClaim, volume: "pv-1"}
 	for name, tc := range map[string]struct {
-		observed observe.Claim
+		observed observing.Claim
 		want     decision
 	}{
-		"neither root nor leaf": {observe.Claim{}, decision{}},
+		"neither root nor leaf": {observing.Claim{}, decision{}},
 
 		// Never bound.
 		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
@@ -593,7 +594,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 
 func TestLeafClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed           observe.Claim
+		observed           observing.Claim
 		volume, class, gib string
 	}{
 		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
@@ -658,7 +659,7 @@ func TestOneMemberReports(t *testing.T) {
 			}
 		})
 	}
-	if (&observe.Claim{}).Reports(here) {
+	if (&observing.Claim{}).Reports(here) {
 		t.Error("a member reports on a deleted claim")
 	}
 }

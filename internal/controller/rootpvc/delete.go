@@ -12,21 +12,21 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // unlessSuspended calls deletion unless destruction is suspended, which may last for days,
 // because the proofs of a deletion list all volumes. A root that waits for the deletion reports
 // that. Without a root, no object can report it, so the error stays. The link starts again once
 // an admin confirms what the registration's condition requests (guarded.Settling).
-func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Claim) error) func(context.Context, observe.Claim) error {
-	return func(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Claim) error) func(context.Context, observing.Claim) error {
+	return func(ctx context.Context, o observing.Claim) error {
 		err := r.MayDestroy()
 		if err == nil {
 			err = deletion(ctx, o)
@@ -34,14 +34,13 @@ func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Clai
 		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {
 			return err
 		}
-		return r.reports.Problem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
-			"an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
-			o.Origin.Root, r.Registration, r.Registration)})
+		return r.reports.Problem(ctx, o, mirror.Refuse(v1alpha1.ReasonSuspended, "an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
+			o.Origin.Root, r.Registration, r.Registration))
 	}
 }
 
 // withdraw deletes a leaf claim that has no volume.
-func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) withdraw(ctx context.Context, o observing.Claim) error {
 	var e proof.Withdrawing
 	var proven bool
 	var err error
@@ -74,7 +73,7 @@ func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 // rememberWithdrawn records, in both clusters, a leaf claim for which a provisioner may be
 // creating a volume that outlives it. Only the UID of this claim will identify that volume's
 // owner. A restored host has lost its record, and a member's admin may delete the other.
-func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) error {
 	if !o.Observed.Outlasting() {
 		return nil
 	}
@@ -104,7 +103,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) err
 // root's UID is gone, and that no host PV has the leaf PV's handle. The leaf claim is younger
 // than the member's last restore, and this process holds the fence. The leaf PV's own policy
 // then decides.
-func (r *reconciler) destroyUnmirrored(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
 	if r.LastRestores().Predates(o.Leaf) {
 		return nil // the restore was detected since, so other rows apply
 	}
@@ -123,7 +122,7 @@ func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
 // deleteRetained destroys nothing: a live read shows that the leaf PV outlives the leaf claim.
 // It does not list all host PVs, because there may be thousands of such claims after a restore
 // of the member.
-func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) deleteRetained(ctx context.Context, o observing.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.Leaf) })
 	if err != nil || !proven {
 		return err
@@ -132,7 +131,7 @@ func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error 
 }
 
 // deleteLeft deletes a leaf claim that names another claim's volume.
-func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) deleteLeft(ctx context.Context, o observing.Claim) error {
 	if o.Observed.Host == nil {
 		return r.deleteRetained(ctx, o)
 	}
@@ -144,7 +143,7 @@ func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
 }
 
 // deleteLost deletes the leaf claim if both its root and its volume are gone.
-func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
+func (r *reconciler) deleteLost(ctx context.Context, o observing.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, true, proof.Absent)
 	if err != nil || !proven {
 		return err
@@ -157,7 +156,7 @@ func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
 // that was restored while this process ran may have lost the evidence that the volume was
 // mirrored. If a host PV represents the volume, Xylem keeps the leaf claim and reports that,
 // unless root_pv ends the claim with that PV.
-func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
+func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
 	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
 		return e, false, err
 	}
@@ -178,14 +177,13 @@ func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough b
 
 // keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
 // the root that waits for its end, or on that PV. It returns an error of the proof.
-func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.PersistentVolume, err error) error {
+func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err
 	}
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
-		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
-			"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
-		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
+	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
+		"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
+		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)
 		return nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -25,11 +26,10 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // promised returns a claim bound to a promise that is not placed yet.
-func promised(change ...func(*scene)) observe.Claim { return promisedScene(change...).observe() }
+func promised(change ...func(*scene)) observing.Claim { return promisedScene(change...).observe() }
 
 func promisedScene(change ...func(*scene)) scene {
 	return sceneOf(append([]func(*scene){func(o *scene) {
@@ -65,7 +65,7 @@ func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 func TestDecidePromised(t *testing.T) {
 	words := &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no space left"}
 	for name, tc := range map[string]struct {
-		observed observe.Claim
+		observed observing.Claim
 		want     string
 		reason   string
 	}{
@@ -122,7 +122,7 @@ func TestDecidePromised(t *testing.T) {
 }
 
 // named returns a decision in a word or two, and the reason of the reported problem.
-func named(o observe.Claim) (what, reason string) {
+func named(o observing.Claim) (what, reason string) {
 	d := decided(o)
 	switch {
 	case d.owner != "":
@@ -153,7 +153,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		o.hosts = []corev1.PersistentVolume{*hostpv.WithMember(o.promise, here, nil)}
 	}
 	for name, tc := range map[string]struct {
-		observed observe.Claim
+		observed observing.Claim
 		want     string
 	}{
 		"the leaf claim waits":           {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
@@ -174,7 +174,7 @@ func TestDecideLostPromise(t *testing.T) {
 	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
 	for name, tc := range map[string]struct {
-		observed     observe.Claim
+		observed     observing.Claim
 		want, reason string
 	}{
 		"lost":                               {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
@@ -307,7 +307,7 @@ func TestDecideIdle(t *testing.T) {
 		o.hosts[0].Annotations[v1alpha1.AnnotationUnusedSince] = now.Format(time.RFC3339)
 	}
 	for name, tc := range map[string]struct {
-		observed     observe.Claim
+		observed     observing.Claim
 		want, reason string
 	}{
 		"a Pod uses it": {observed: seen(promise, used), want: "nothing"},
@@ -355,7 +355,7 @@ func TestNeededIsLive(t *testing.T) {
 	fulfilled := unfulfilled
 	fulfilled.Observed = &volume.Observed{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
 	for name, tc := range map[string]struct {
-		seen observe.Claim
+		seen observing.Claim
 		live *corev1.PersistentVolume
 		want bool
 	}{

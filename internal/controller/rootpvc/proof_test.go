@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // cluster serves reads from a few objects. Index look-ups among PVs find indexed ones.
@@ -74,7 +74,7 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 
 // proving returns a reconciler for one observation, whose writes fail with errWrite. Live reads
 // of host and member show the observed objects.
-func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
+func proving(o observing.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
 	if pv := o.Observed.Placement.Provisioned; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
@@ -290,7 +290,7 @@ func TestWithdrawIsProven(t *testing.T) {
 // While destruction is suspended, a leaf claim without a root is left alone. No claim can
 // report that, and the code must not panic. guarded.Settling handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
-	for name, o := range map[string]observe.Claim{
+	for name, o := range map[string]observing.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 // restore. The volume may have been mirrored, and abandoned by an admin who keeps its data
 // (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
-	for name, o := range map[string]observe.Claim{
+	for name, o := range map[string]observing.Claim{
 		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 // volumes.
 func TestSuspendedListsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed observe.Claim
+		observed observing.Claim
 		lists    int // if it is not suspended
 	}{
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},

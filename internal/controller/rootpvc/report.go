@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // report reports the plan's problem to the user. If that needs a live read, it does so first.
-func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
 	switch {
 	case plan.Report == nil:
 	case plan.Phase == lifecycle.Unconfirmed: // the cache may only lack the placement
@@ -29,7 +29,7 @@ func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle
 
 // inUse reports whether another claim of the member uses the claim's volume. If there is no
 // such claim, the member is about to release the volume.
-func (r *reconciler) inUse(ctx context.Context, o observe.Claim) (bool, error) {
+func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error) {
 	ref := o.Observed.Leaf.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return other != nil && other.UID == ref.UID, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
@@ -24,7 +25,6 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // scene is the input of an observation: objects, most of which are in the caches, and the
@@ -61,7 +61,7 @@ type scene struct {
 }
 
 // observe is the observation that the controller makes of a scene.
-func (s scene) observe() observe.Claim {
+func (s scene) observe() observing.Claim {
 	ctx := context.Background()
 	r, key := s.reconciler(), types.NamespacedName{Namespace: "shop", Name: "data"}
 	o, err := r.observer().OfClaim(ctx, key)
@@ -154,7 +154,7 @@ type decision struct {
 	volume, to string
 }
 
-func decided(o observe.Claim) decision {
+func decided(o observing.Claim) decision {
 	plan := planned(o)
 	if plan.Owner != lifecycle.RootPVC {
 		next := lifecycle.Next(o.Observed)

@@ -2,11 +2,11 @@ package rootpvc
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
@@ -28,7 +28,7 @@ func observerOf(l *member.Link) observe.Observer {
 // withSource adds the data source of a root to its leaf claim. It returns nil if the leaf claim
 // must not be created now, and the unchanged leaf claim for a root without a data source or with an
 // existing volume.
-func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+func (r *reconciler) withSource(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	source, has := datasource.Of(o.Root)
 	if !has || o.Observed.Name != "" {
 		return leaf, nil
@@ -45,7 +45,7 @@ func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *core
 
 // keepsSource proves, by a dry run, that the member's API server keeps the data source. An old one,
 // or an admission webhook, may drop it: the claim would get an empty disk.
-func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) error {
+func (r *reconciler) keepsSource(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) error {
 	tried := leaf.DeepCopy()
 	if err := r.Leaf.TryCreate(ctx, actor, tried); err != nil {
 		return r.notCreated(ctx, o, leaf, err)
@@ -54,9 +54,8 @@ func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *cor
 		return nil
 	}
 	source, _ := datasource.Of(o.Root)
-	problem := &mirror.Refusal{Reason: v1alpha1.ReasonDataSourceUnsupported, Message: fmt.Sprintf(
-		"member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create it. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
-		r.Registration, source)}
+	problem := mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create it. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
+		r.Registration, source)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}

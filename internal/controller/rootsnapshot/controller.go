@@ -14,8 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/snapshot"
 	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
 	"github.com/xylem-io/xylem/internal/snapshot/observe"
@@ -81,10 +82,12 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
+func (r *reconciler) prover() snapshots.Prover { return snapshots.Prover{Prover: r.Proof()} }
+
 // create creates the leaf VolumeSnapshot if a live read shows that the snapshot is placed here
 // and had no leaf before. A lagging cache may lack that record.
 func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
-	placed, err := r.Proof().SnapshotPlacedHere(ctx, s.Host)
+	placed, err := r.prover().SnapshotPlacedHere(ctx, s.Host)
 	if err != nil || !placed {
 		return err
 	}
@@ -93,7 +96,7 @@ func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 	case apierrors.IsAlreadyExists(err):
 		return guarded.Unseen(err)
 	case err != nil:
-		return errors.Join(err, r.refused(ctx, s, guarded.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
+		return errors.Join(err, r.refused(ctx, s, report.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
 	}
 	return nil
 }
@@ -117,11 +120,11 @@ func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mir
 
 // destroying collects the first part of the evidence for I2: the host content has ended, and so
 // has its VolumeSnapshot.
-func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e proof.DestroyingSnapshot, proven bool, err error) {
-	if e.Host, proven, err = r.Proof().ContentEnded(ctx, s.Host); err != nil || !proven {
+func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e snapshots.DestroyingSnapshot, proven bool, err error) {
+	if e.Host, proven, err = r.prover().ContentEnded(ctx, s.Host); err != nil || !proven {
 		return e, false, err
 	}
-	e.Root, proven, err = r.Proof().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID)
+	e.Root, proven, err = r.prover().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID)
 	return e, proven, err
 }
 
@@ -139,7 +142,7 @@ func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error
 	if err != nil || !proven {
 		return err
 	}
-	e.Leaf, proven, err = r.Proof().LeafContent(ctx, s.Leaf, func(now *snapshotv1.VolumeSnapshotContent) bool {
+	e.Leaf, proven, err = r.prover().LeafContent(ctx, s.Leaf, func(now *snapshotv1.VolumeSnapshotContent) bool {
 		if now == nil || s.Content == nil {
 			return now == nil && s.Content == nil
 		}
@@ -162,7 +165,7 @@ func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) er
 // deleteKept deletes the leaf VolumeSnapshot of a root that has ended. Its content keeps the
 // data.
 func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error {
-	e, proven, err := r.Proof().KeptSnapshot(ctx, s.Host, s.Leaf)
+	e, proven, err := r.prover().KeptSnapshot(ctx, s.Host, s.Leaf)
 	if err != nil || !proven {
 		return err
 	}
@@ -171,7 +174,7 @@ func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error
 
 // deleteOrphaned deletes a leaf VolumeSnapshot that no host content represents.
 func (r *reconciler) deleteOrphaned(ctx context.Context, s *snapshot.Observed) error {
-	e, proven, err := r.Proof().KeptSnapshot(ctx, nil, s.Leaf)
+	e, proven, err := r.prover().KeptSnapshot(ctx, nil, s.Leaf)
 	if err != nil || !proven {
 		return err
 	}
@@ -184,7 +187,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	gone, err := r.Proof().SnapshotLeafGone(ctx, s.Host)
+	gone, err := r.prover().SnapshotLeafGone(ctx, s.Host)
 	if err != nil {
 		return err
 	}
@@ -196,10 +199,10 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 
 // dropKept releases the host content of a snapshot whose data the member keeps.
 func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
-	if _, same, err := r.Proof().ContentUnchanged(ctx, s.Host); err != nil || !same {
+	if _, same, err := r.prover().ContentUnchanged(ctx, s.Host); err != nil || !same {
 		return err
 	}
-	if _, ended, err := r.Proof().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID); err != nil || !ended {
+	if _, ended, err := r.prover().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID); err != nil || !ended {
 		return err
 	}
 	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))

@@ -104,8 +104,7 @@ func (o observed) onWrongNode() *mirror.Refusal {
 		remedy = fmt.Sprintf("Re-create the Pod. In a host before Kubernetes 1.37, also set nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
 			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeUnreachable, Message: fmt.Sprintf(
-		"claim %q cannot be mounted on node %q: only members provide its volumes, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)}
+	return mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q cannot be mounted on node %q: only members provide its volumes, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
@@ -135,7 +134,7 @@ func (o observed) claimProblem() *mirror.Refusal {
 	for _, c := range o.claims {
 		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
 			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
-				return &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.claim.Name, problem.Message)}
+				return mirror.Refuse(problem.Reason, "claim %q: %s", c.claim.Name, problem.Message)
 			}
 		}
 	}
@@ -197,7 +196,7 @@ func (o observed) obstacles() *mirror.Refusal {
 			what = fmt.Sprintf("the Pod cannot run where the data source of its claim %q is", pinned[0].claim.Name)
 		}
 	}
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("%s: %s. %s", what, some(named), strings.Join(remedies, " "))}
+	return mirror.Refuse(reason, "%s: %s. %s", what, some(named), strings.Join(remedies, " "))
 }
 
 // candidates returns the members that can reach the volumes of all bound claims, and the
@@ -240,8 +239,7 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 		}
 		where = append(where, fmt.Sprintf("claim %q is in member %q", c.claim.Name, in))
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumesApart, Message: fmt.Sprintf(
-		"no registered member can reach all volumes of the Pod: %s. Use claims of one member, or register the member that has the volumes", some(where))}
+	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims of one member, or register the member that has the volumes", some(where))
 }
 
 // summary returns the most helpful reason, and each remedy once.

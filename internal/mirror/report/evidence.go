@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -154,10 +153,10 @@ func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	default:
 		return nil
 	}
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))}
+	return mirror.Refuse(reason, "Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))
 }
 
 // says returns a problem with the member's own message, introduced by the member's name.
 func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))}
+	return mirror.Refuse(reason, "member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))
 }

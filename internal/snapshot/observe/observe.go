@@ -216,8 +216,7 @@ func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source s
 		return nil, err
 	}
 	if leaf == nil || leaf.UID != uid || claim == nil || origin.UID != source.Claim.UID || !hostpv.HeldBy(leaf, claim) || claim.Status.Phase != corev1.ClaimBound {
-		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotSourceNotReady, Message: fmt.Sprintf(
-			"in member %q, claim %q is not bound to its volume %q. `kubectl describe pvc %s` shows why", o.Registration, source.Claim.Name, name, source.Claim.Name)}
+		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotSourceNotReady, "in member %q, claim %q is not bound to its volume %q. `kubectl describe pvc %s` shows why", o.Registration, source.Claim.Name, name, source.Claim.Name)
 	}
 	return leaf, nil
 }
@@ -237,12 +236,10 @@ func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *
 	driver, _ := hostpv.SourceOf(leaf)
 	switch {
 	case class == nil:
-		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotClassNotFound, Message: fmt.Sprintf(
-			"no VolumeSnapshotClass %q in member %q (mapped from %q by %s). Create it there or change the mapping", mapped, o.Registration, name, rule)}
+		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassNotFound, "no VolumeSnapshotClass %q in member %q (mapped from %q by %s). Create it there or change the mapping", mapped, o.Registration, name, rule)
 	case class.Driver != driver:
-		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotClassMismatch, Message: fmt.Sprintf(
-			"VolumeSnapshotClass %q in member %q (mapped from %q by %s) is of driver %q, and the claim's volume is of driver %q. Use a class that maps to one of that driver",
-			mapped, o.Registration, name, rule, class.Driver, driver)}
+		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassMismatch, "VolumeSnapshotClass %q in member %q (mapped from %q by %s) is of driver %q, and the claim's volume is of driver %q. Use a class that maps to one of that driver",
+			mapped, o.Registration, name, rule, class.Driver, driver)
 	}
 	s.Class = mapped
 	return nil

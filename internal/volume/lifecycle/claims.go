@@ -5,6 +5,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // claims are the sections of mirror mode for claims without a volume in the member.
@@ -20,11 +21,11 @@ var claims = []section{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or promise creates it again"},
 		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv creates the host PV again"},
-		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportUnknown, Until: "the volume that the claim names is observed"},
-		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: (*volume.Observed).ReportSecond, Until: "the leaf claim or the claim is gone"},
+		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
+		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSecond, Until: "the leaf claim or the claim is gone"},
 	}},
 	{Title: "The claim names no volume, and its host PV is being deleted", When: []fact{alone, not(named), mirrorDeleting}, Rows: []row{
-		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportMirrorTerminating, Until: "the claim is gone"},
+		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
 	{Title: "The claim names no volume, is placed nowhere, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
 		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
@@ -35,28 +36,28 @@ var claims = []section{
 	{Title: "The claim names no volume, and the scheduler selected this member", When: []fact{alone, not(named), selected}, Rows: []row{
 		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
-		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here, or nowhere"},
-		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: (*volume.Observed).ReportUnlike, Until: "the claim is gone"},
-		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: (*volume.Observed).ReportFailure, Until: "the member provisions the volume, or another member is selected"},
+		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
+		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes: host_claim reports why"},
-		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: (*volume.Observed).ReportSourceAway, Until: "the data source is ready, or the claim goes"},
+		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim goes"},
 		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has it: host_claim reports why not"},
 		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
 		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
-		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: (*volume.Observed).ReportSource, Until: "its data source changes, or the claim goes"},
+		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim goes"},
 		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has it"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
-		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: (*volume.Observed).ReportMaybeElsewhere, Until: askedAgain},
+		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
 	{Title: "The claim names no volume, and the scheduler did not select this member", When: []fact{alone, not(named)}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim), placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Unplaced, Owner: RootPVC, Until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
@@ -79,8 +80,8 @@ const (
 func adopting() []row {
 	return []row{
 		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
-		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here, or nowhere"},
-		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: (*volume.Observed).ReportRivals, Until: "one member has such a volume"},
+		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "one member has such a volume"},
 		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows it, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 	}
@@ -94,7 +95,7 @@ func unrecorded(when ...fact) []row {
 	return []row{
 		{Phase: Placing, When: with(confirmed), Step: Place, Owner: RootPVC},
 		{Phase: Withdrawing, When: with(claimUnbound), Step: Withdraw, Owner: RootPVC},
-		{Phase: Unconfirmed, When: with(hostUnconfirmed), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: (*volume.Observed).ReportHostUnconfirmed, Until: "an admin confirms the restore of the host"},
-		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: (*volume.Observed).ReportNeverPlaced, Until: "an admin allows it, or the leaf claim is gone"},
+		{Phase: Unconfirmed, When: with(hostUnconfirmed), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportHostUnconfirmed, Until: "an admin confirms the restore of the host"},
+		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportNeverPlaced, Until: "an admin allows it, or the leaf claim is gone"},
 	}
 }

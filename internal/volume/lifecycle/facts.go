@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // fact is a condition of a row.
@@ -56,11 +57,11 @@ var (
 
 // Facts of admins' host PVs.
 var (
-	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return s.Importable() })
+	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return problem.Importable(s) })
 	imports    = when("root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() })
 	untaken    = when("an admin's host PV represents it, and it has no stamp of that, nor of a claim", "", func(s *volume.Observed) bool { return s.Untaken() })
 	keptUnused = when("both policies are Delete, and no claim here had the volume, which the member had before", "", func(s *volume.Observed) bool { return s.KeptUnused() })
-	takeable   = when("the member's admin consents, and no claim there has it", "", func(s *volume.Observed) bool { return s.ReportUntaken() == nil })
+	takeable   = when("the member's admin consents, and no claim there has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
 )
 
 // Facts of promises.
@@ -139,7 +140,7 @@ var (
 	own          = when("root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Observed) bool { return s.Own() })
 	placed       = when("placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
 	placedHere   = when("placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID })
-	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return s.Mistaken() != nil })
+	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
 	elsewhere    = when("root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })
 	placedAway   = when("placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID })
 	grown        = when("root claim requests more", "", func(s *volume.Observed) bool {
@@ -184,7 +185,7 @@ var (
 var (
 	pinned        = when("a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).Pinned)
 	sourceAway    = when("its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway)
-	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return s.ReportSource() != nil })
+	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return problem.ReportSource(s) != nil })
 	sourceLost    = when("its data source is gone from the member", "", (*volume.Observed).SourceLost)
 	unlike        = when("leaf claim not created from the claim's data source", "", (*volume.Observed).Unlike)
 	apart         = when("its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // promises has the sections of promise mode that apply until the promise is fulfilled.
@@ -17,22 +18,22 @@ var promises = []section{
 		{Phase: Unpromised, Step: CreatePromise, Owner: Promise},
 	}},
 	{Title: "An admin abandons the promise, and host_volume has not yet taken it from its member", When: []fact{alone, diskless, givenUp}, Rows: []row{
-		{Phase: Terminating, When: []fact{promiseDeleting, either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportPromiseTerminating, Until: "the claim is gone"},
+		{Phase: Terminating, When: []fact{promiseDeleting, either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportPromiseTerminating, Until: "the claim is gone"},
 		{Phase: Abandoned, Owner: HostVolume, Until: "host_volume has taken it"},
 	}},
 	{Title: "The claim of a promise without a disk, placed in another member", When: []fact{alone, diskless, placedAway}, Rows: []row{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(hasClaim), labelledHere}, Step: Unlabel, Owner: RootPVC},
-		{Phase: Promised, When: []fact{either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Promised, When: []fact{either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
 		{Phase: Promised, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	}},
 	{Title: "The claim of a promise without a disk, placed nowhere", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
-		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: (*volume.Observed).ReportSourceAway, Until: "the data source is ready here, or the Pod goes"},
-		{Phase: Unconfirmed, When: []fact{podHere, not(rootDeleting), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: (*volume.Observed).ReportMaybeElsewhere, Until: askedAgain},
+		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready here, or the Pod goes"},
+		{Phase: Unconfirmed, When: []fact{podHere, not(rootDeleting), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{podHere, not(rootDeleting)}, Step: Place, Owner: RootPVC},
 	}, unrecorded(kept), []row{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Surplus, When: []fact{hasClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: (*volume.Observed).ReportTaken, Until: "a Pod of the claim is bound here, or the leaf claim is gone"},
+		{Phase: Surplus, When: []fact{hasClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportTaken, Until: "a Pod of the claim is bound here, or the leaf claim is gone"},
 		{Phase: Promised, When: []fact{labelledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Promised, When: []fact{not(labelledHere)}, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	})},
@@ -43,21 +44,21 @@ var promises = []section{
 		{Phase: Unplacing, When: []fact{not(labelledHere)}, Step: Unplace, Owner: RootPVC},
 	}},
 	{Title: "A Pod waits for the disk of a promise, which this member is to provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
-		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: (*volume.Observed).ReportSourceAway, Until: "the data source is ready, or the claim goes"},
+		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim goes"},
 		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
-		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: (*volume.Observed).ReportSource, Until: "its data source changes, or the claim goes"},
+		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim goes"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
 	{Title: "The claim of a promise without a disk, which this member has", When: []fact{alone, diskless}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim)}, Step: Unlabel, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: (*volume.Observed).ReportUnlike, Until: "the claim is gone"},
-		{Phase: Lost, When: []fact{not(claimUnbound), vanished}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: (*volume.Observed).ReportVanished, Until: "the leaf claim is gone, or its volume is back"},
+		{Phase: Mismatched, When: []fact{unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
+		{Phase: Lost, When: []fact{not(claimUnbound), vanished}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportVanished, Until: "the leaf claim is gone, or its volume is back"},
 		{Phase: Provisioned, When: []fact{not(claimUnbound), not(provisionedDeleting)}, Owner: RootPVC, Until: "leaf_pv fulfils the promise"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, not(podHere)}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportProvisionedTerminating, Until: "the claim is gone"},
-		{Phase: Provisioning, Owner: RootPVC, Reasons: failures, Report: (*volume.Observed).ReportFailure, Until: "the member provisions the disk, or no Pod uses the claim"},
+		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Provisioning, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the disk, or no Pod uses the claim"},
 	}},
 	{Title: "A promise that no member has", When: []fact{placeless, not(abandoned)}, Rows: []row{
 		{Phase: Ending, When: []fact{ended, either(not(hostDeleting), finalizer)}, Step: DropPromise, Owner: HostVolume},
@@ -83,7 +84,7 @@ var promises = []section{
 		{Phase: Releasing, When: []fact{either(not(hasLeaf), leafDelete)}, Owner: RootPV, Until: "leaf claim and leaf PV are gone"},
 		{Phase: Idle, When: []fact{used}, Step: Unmark, Owner: RootPV},
 		{Phase: Releasing, When: []fact{consumed, destroyed}, Step: SetDeleteUnused, Owner: RootPV},
-		{Phase: Idle, When: []fact{hasLeaf}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: (*volume.Observed).ReportKept, Until: "the policies change, or a Pod uses it"},
+		{Phase: Idle, When: []fact{hasLeaf}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 	}},
 	{Title: "A promise that is marked as unused, and that a Pod uses again", When: []fact{scratch, not(abandoned)}, Rows: []row{
 		{Phase: Idle, When: []fact{finalizer, used, marked}, Step: Unmark, Owner: RootPV},

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // asking is a host PV with which an admin requests the leaf PV.
@@ -35,7 +36,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 		return "no controller reports the state"
 	}
 	if p.Step != Import {
-		if s.BoundToImport() && !s.Importable() && (p.Owner != RootPVC || p.Report == nil) {
+		if s.BoundToImport() && !problem.Importable(s) && (p.Owner != RootPVC || p.Report == nil) {
 			return "a claim is bound to a host PV that gets no volume, and no controller reports it (I6)"
 		}
 		return ""
@@ -191,7 +192,7 @@ func TestImports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: test.leaf, Imports: []corev1.PersistentVolume{test.asks}}
 			p, reason := Next(s), ""
-			if refusal := s.ReportUnimportable(); refusal != nil {
+			if refusal := problem.ReportUnimportable(s); refusal != nil {
 				reason = refusal.Reason
 			}
 			if reason != test.reason || (p.By(LeafPV) == Import) != (test.reason == "") {

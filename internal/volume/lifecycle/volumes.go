@@ -5,6 +5,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // volumes has the sections for volumes that exist, or existed, in both modes.
@@ -12,18 +13,18 @@ var volumes = []section{
 	{Title: "Two host PVs represent it", When: []fact{twin}, Rows: []row{
 		{Phase: Holding, When: []fact{stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Retained, When: []fact{hostDeleting, finalizer}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportTwins, Until: "one of the two is gone"},
-		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportTwins, Until: "one of the two is gone"},
+		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two is gone"},
+		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two is gone"},
 	}},
 	{Title: "An admin's host PV requests it, and is not recorded", When: []fact{not(mirrored)}, Rows: []row{
 		{Phase: Importing, When: []fact{importable}, Step: Import, Owner: LeafPV},
-		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: (*volume.Observed).ReportUnimportable, Until: "the volume may be used, or the claim goes"},
+		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the volume may be used, or the claim goes"},
 	}},
 	{Title: "A host PV that an admin created represents it, and no claim has it yet", When: []fact{untaken}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostDeleting), not(abandoned), takeable}, Step: Take, Owner: LeafPV},
 		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: (*volume.Observed).ReportUntaken, Until: "the volume may be used, or the claim goes"},
-		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: (*volume.Observed).ReportUntaken, Until: "the volume may be used, or the host PV goes"},
+		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the claim goes"},
+		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the host PV goes"},
 	}},
 
 	{Title: "Its claim is gone: what is to outlive it is held", When: []fact{not(hasRoot)}, Rows: []row{
@@ -51,8 +52,8 @@ var volumes = []section{
 		{Phase: Ending, When: []fact{claimed, mayDelete}, Step: DeleteClaim, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
 		{Phase: Mirrored, When: []fact{outdated}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Retained, When: []fact{not(claimed), unsupported}, Owner: RootPV, Reasons: v1alpha1.ReasonReclaimPolicyUnsupported, Report: (*volume.Observed).ReportUnsupported, Until: "the host PV changes"},
-		{Phase: Retained, When: []fact{not(claimed), keptUnused}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: (*volume.Observed).ReportKeptUnused, Until: "the host PV changes"},
+		{Phase: Retained, When: []fact{not(claimed), unsupported}, Owner: RootPV, Reasons: v1alpha1.ReasonReclaimPolicyUnsupported, Report: problem.ReportUnsupported, Until: "the host PV changes"},
+		{Phase: Retained, When: []fact{not(claimed), keptUnused}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKeptUnused, Until: "the host PV changes"},
 		{Phase: Destroying, When: []fact{destroyed}, Owner: RootPV, Until: "the leaf PV is gone"},
 		{Phase: Retained, Owner: RootPV, Until: "the host PV changes"},
 	}},
@@ -66,7 +67,7 @@ var volumes = []section{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Ending, When: []fact{not(mirrored), not(replaced), not(hasLeaf), not(claimBound)}, Step: DeleteLost, Owner: RootPVC},
 		{Phase: Ending, When: []fact{not(mirrored), not(replaced), held, not(stamped), not(mayBeKnown)}, Step: DestroyUnmirrored, Owner: RootPVC},
-		{Phase: Ending, When: []fact{not(mirrored), replaced, held, stamped}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: (*volume.Observed).ReportHeldByEarlier, Until: "the earlier host PV is released"},
+		{Phase: Ending, When: []fact{not(mirrored), replaced, held, stamped}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportHeldByEarlier, Until: "the earlier host PV is released"},
 		{Phase: Ending, When: []fact{not(mirrored), held, stamped, leafRetain, either(not(promisedHere), terminating)}, Step: DeleteRetained, Owner: RootPVC},
 		{Phase: Ending, Owner: RootPVC, Until: "the host PV is released, or the leaf PV changes"},
 	}},
@@ -83,8 +84,8 @@ var volumes = []section{
 	}},
 	{Title: "Its claim has another volume, or will have one", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},
-		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: (*volume.Observed).Mistaken, Until: "the claim goes, or an admin repairs it"},
-		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: (*volume.Observed).ReportSurplus, Until: "the claim goes, or is placed here"},
+		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim goes, or an admin repairs it"},
+		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim goes, or is placed here"},
 		{Phase: Provisioned, When: []fact{not(placed)}, Owner: RootPVC, Until: "root_pvc places the claim here"},
 	}},
 	{Title: "Its host PV has ended, and the cache still has its claim", When: []fact{own, ended}, Rows: []row{
@@ -117,27 +118,27 @@ var volumes = []section{
 		{Phase: Bound, When: []fact{claimDeleting}, Owner: RootPVC, Until: "the leaf claim is gone"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the root claim is gone"},
 		{Phase: Bound, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
-		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: (*volume.Observed).ReportElsewhere, Until: "the claim is placed here"},
+		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here"},
 		{Phase: Releasing, When: []fact{releasing}, Owner: RootPV, Until: "the disk is gone"},
-		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: (*volume.Observed).ReportReplaced, Until: "the claim goes"},
-		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: (*volume.Observed).ReportLost, Until: "the leaf PV is back, or the claim goes"},
-		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: (*volume.Observed).ReportTerminating, Until: "the claim goes"},
-		{Phase: InUse, When: []fact{heldByAnother, holderRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportHolder, Until: "the other root claim is gone"},
+		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportReplaced, Until: "the claim goes"},
+		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV is back, or the claim goes"},
+		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportTerminating, Until: "the claim goes"},
+		{Phase: InUse, When: []fact{heldByAnother, holderRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportHolder, Until: "the other root claim is gone"},
 		{Phase: Reusing, When: []fact{not(hasClaim), refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
 		{Phase: Reusing, When: []fact{not(hasClaim), not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Reusing, When: []fact{not(hasClaim)}, Step: CreateClaim, Owner: RootPVC},
 		{Phase: Reusing, When: []fact{claimUnbound, pointed}, Owner: RootPVC, Until: "the member binds the leaf claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportMismatch, Until: "the claim goes, or an admin repairs it"},
-		{Phase: Mismatched, When: []fact{lent, not(leafBound), not(stamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportUnstamped, Until: "an admin repairs it"},
-		{Phase: InUse, When: []fact{lent, leafBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: (*volume.Observed).ReportInUse, Until: "the other claim goes"},
-		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: (*volume.Observed).ReportClaimLost, Until: "the leaf claim or the claim goes"},
+		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportMismatch, Until: "the claim goes, or an admin repairs it"},
+		{Phase: Mismatched, When: []fact{lent, not(leafBound), not(stamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnstamped, Until: "an admin repairs it"},
+		{Phase: InUse, When: []fact{lent, leafBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportInUse, Until: "the other claim goes"},
+		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportClaimLost, Until: "the leaf claim or the claim goes"},
 		{Phase: Reusing, When: []fact{slow}, Step: Touch, Owner: RootPVC},
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned), either(releasing, provisioned)}, Step: UpdateHost, Owner: LeafPV},
 		{Phase: Bound, When: []fact{grown}, Step: Grow, Owner: RootPVC},
-		{Phase: Idle, When: []fact{scratch, not(abandoned), finalizer, not(used)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: (*volume.Observed).ReportKept, Until: "the policies change, or a Pod uses it"},
+		{Phase: Idle, When: []fact{scratch, not(abandoned), finalizer, not(used)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 		{Phase: Bound, When: []fact{modified}, Step: Modify, Owner: RootPVC},
-		{Phase: Bound, When: []fact{attributesFixed}, Owner: RootPVC, Reasons: v1alpha1.ReasonModifyUnsupported, Report: (*volume.Observed).ReportAttributesFixed, Until: "the claim names a class"},
+		{Phase: Bound, When: []fact{attributesFixed}, Owner: RootPVC, Reasons: v1alpha1.ReasonModifyUnsupported, Report: problem.ReportAttributesFixed, Until: "the claim names a class"},
 		{Phase: Bound, Owner: RootPVC, Until: "the claim changes"},
 	}},
 }

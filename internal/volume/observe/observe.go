@@ -85,10 +85,10 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeTenant(ctx, s)
 }
 
-// ofVolume returns the observation of the volume on which the decision about a claim depends: the
+// OfVolume returns the observation of the volume on which the decision about a claim depends: the
 // leaf claim's volume if its root was deleted, or else this member's volume to which the root is
 // bound. It returns nil without either.
-func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
+func (o Observer) OfVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
 		return o.ofStale(ctx, root, claim, origin)
@@ -330,7 +330,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 		}
 		return s.Host != nil
 	}
-	if err := o.observeNamesake(ctx, s); err != nil {
+	if err := o.ObserveNamesake(ctx, s); err != nil {
 		return err
 	}
 	promise, err := index.PromiseOf(ctx, o.Host, s.Origin.UID)

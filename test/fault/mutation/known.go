@@ -22,7 +22,7 @@ const (
 	mirrorClaim    = "internal/mirror/pvc/claim.go"
 	guardedLeaf    = "internal/guarded/leaf.go"
 	proofMirrored  = "internal/proof/mirrored.go"
-	volumeReport   = "internal/volume/report.go"
+	volumeOwner    = "internal/volume/ownership.go"
 	guardedWriter  = "internal/guarded/writer.go"
 	link           = "internal/member/link.go"
 )
@@ -59,7 +59,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Edits: []Edit{
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
 				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
-				{"internal/proof/evidence.go", "root.w == nil || root.w.uid != stampedRoot(claim) {", "root.w == nil {"},
+				{"internal/proof/evidence.go", "root.w == nil || root.w.UID != mirror.RootUID(claim) {", "root.w == nil {"},
 				{"internal/member/leafcache/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
 			},
 			Scenario: "taken", Caught: []string{"I4", "I6"},

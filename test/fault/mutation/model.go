@@ -83,7 +83,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "calls-it-surplus", Class: "F5: a volume is reported as surplus while root_pvc is about to place its claim here",
-			Edits:  []Edit{{volumeReport, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		if s.PlacedRegistration", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		if s.PlacedRegistration"}},
+			Edits:  []Edit{{volumeOwner, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		if s.PlacedRegistration", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		if s.PlacedRegistration"}},
 			Caught: []string{"reported as surplus"},
 		},
 		{

@@ -46,7 +46,7 @@ const (
 	snapshotTable    = "internal/snapshot/lifecycle/table.go"
 	snapshotObserved = "internal/snapshot/observed.go"
 	mirrorContent    = "internal/mirror/snapshot/leaf.go"
-	proofSnapshot    = "internal/proof/snapshot.go"
+	proofSnapshot    = "internal/proof/snapshots/proofs.go"
 	leafAttachment   = "internal/controller/leafattachment/controller.go"
 )
 
@@ -67,7 +67,7 @@ func ofSnapshots() []Mutation {
 			Edits: []Edit{
 				{mirrorContent, "	if Policy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n		after", "	if Policy(leaf) == \"never\" {\n		after"},
 				{snapshotObserved, "|| mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.Policy(s.Content) != \"\")"},
-				{proofSnapshot, "content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
+				{"internal/proof/snapshots/evidence.go", "content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
 			},
 			Scenario: "snapshot-retain-member", Caught: []string{"I2", "I6"},
 		},
@@ -85,7 +85,7 @@ func ofSnapshots() []Mutation {
 			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
 			Edits: []Edit{
 				{snapshotTable, "		{Phase: Destroying, When: []fact{hasContent, retained}, Step: SetDelete, Owner: RootSnapshot},\n", "		{Phase: Destroying, When: []fact{held}, Step: DropHost, Owner: RootSnapshot},\n"},
-				{"internal/controller/rootsnapshot/controller.go", "	gone, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	if err != nil {", "	_, err := r.Proof().SnapshotLeafGone(ctx, s.Host)\n	gone := true\n	if err != nil {"},
+				{"internal/controller/rootsnapshot/controller.go", "	gone, err := r.prover().SnapshotLeafGone(ctx, s.Host)\n	if err != nil {", "	_, err := r.prover().SnapshotLeafGone(ctx, s.Host)\n	gone := true\n	if err != nil {"},
 			},
 			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},
 		},

@@ -87,7 +87,7 @@ func strays(root string) error {
 }
 
 // reasonArguments has the position of the reason in functions' arguments.
-var reasonArguments = map[string]int{"Eventf": 3, "refuse": 0, "PodCondition": 3, "FailedPodStatus": 1, "ClaimStatement": 3}
+var reasonArguments = map[string]int{"Eventf": 3, "Refuse": 0, "refuse": 0, "PodCondition": 3, "FailedPodStatus": 1, "ClaimStatement": 3}
 
 func stray(n ast.Node) bool {
 	switch n := n.(type) {

@@ -18,6 +18,7 @@ func TestStrays(t *testing.T) {
 		"a refusal's literal":        {`var r = mirror.Refusal{Reason: "NameTaken", Message: "taken"}`, true},
 		"a refusal's variable":       {`var r = mirror.Refusal{Reason: problem.Reason, Message: "taken"}`, false},
 		"a literal passed to refuse": {`func f() { refuse("NameTaken", "taken") }`, true},
+		"a literal passed to Refuse": {`func f() { mirror.Refuse("NameTaken", "taken") }`, true},
 		"a separate constant":        {`const reasonTaken = "NameTaken"`, true},
 		"an alias":                   {`const reasonTaken = v1alpha1.ReasonNameTaken`, false},
 	} {

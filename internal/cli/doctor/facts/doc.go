@@ -1,3 +1,3 @@
-// Package facts reads what `kubectl xylem doctor` examines, from the host and from members. It
-// only gets and lists, in pages and up to a limit, and asks the API servers who may do what.
+// Package facts is what `kubectl xylem doctor` reads of the host and of members, and judges. Package
+// collect reads it.
 package facts

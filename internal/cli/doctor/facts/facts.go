@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -148,4 +149,13 @@ type Member struct {
 	Fence Object[coordinationv1.Lease]
 	// Leaves are objects of this host in a member that is not registered, by kind.
 	Leaves map[string]int
+}
+
+// Base returns the account that a member's policies name: those of single hosts have its name as
+// prefix.
+func Base(a shipped.Account) shipped.Account {
+	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
+		a.Name = name
+	}
+	return a
 }

@@ -103,7 +103,7 @@ func (Remove) decision()          {}
 func (Finish) decision()          {}
 
 func refuse(reason, format string, args ...any) Nothing {
-	return Nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+	return Nothing{mirror.Refuse(reason, format, args...)}
 }
 
 func refuseDaemonSet() Nothing {
@@ -222,7 +222,7 @@ func (o Observed) bound() Decision {
 // resolved is removed.
 func (o Observed) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
-		return Repeat{c.Name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.Name, problem.Message)}}
+		return Repeat{c.Name, mirror.Refuse(problem.Reason, "claim %q: %s", c.Name, problem.Message)}
 	}
 	if shown := report.PodProblem(o.Root, v1alpha1.PodPushed); shown != nil && shown.Reason != v1alpha1.ReasonVolumeAwaited {
 		return MarkAwaiting{c.Name}

@@ -2,7 +2,6 @@ package reporting
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +16,7 @@ import (
 // is being deregistered. The member's root_pvc has ended then, or cannot reach it. When the
 // cluster is registered again, its root_pvc owns the condition and removes it.
 func ClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
-	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
-		"member %q, which has the claim's volume, was deregistered: the data is kept there. To use it, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)}, now)
+	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, mirror.Refuse(v1alpha1.ReasonClusterGone, "member %q, which has the claim's volume, was deregistered: the data is kept there. To use it, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID), now)
 	if shown == nil {
 		return nil
 	}

@@ -5,11 +5,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // Actor is the field owner of all that root_pvc writes.
@@ -26,7 +26,7 @@ func New(link *member.Link) *Reporter { return &Reporter{link, newPace()} }
 
 // Problem reports a problem to the user: in the claim's condition if this member owns it,
 // or else with an event.
-func (r *Reporter) Problem(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
+func (r *Reporter) Problem(ctx context.Context, o observing.Claim, problem *mirror.Refusal) error {
 	if o.Reports(r.link.Member) {
 		return r.SetPlaced(ctx, o.Root, problem)
 	}
@@ -38,7 +38,7 @@ func (r *Reporter) Problem(ctx context.Context, o observe.Claim, problem *mirror
 
 // emitProblem emits the event of a problem on the root or, if it is gone, on a host PV that
 // keeps its leaf claim. If neither exists, the registration's account has the volume.
-func (r *Reporter) emitProblem(o observe.Claim, problem *mirror.Refusal) {
+func (r *Reporter) emitProblem(o observing.Claim, problem *mirror.Refusal) {
 	switch {
 	case o.Root != nil:
 		r.EventProblem(o.Root, problem)
@@ -72,7 +72,7 @@ func (r *Reporter) SetPlaced(ctx context.Context, root *corev1.PersistentVolumeC
 // RefusedByMember reports why the member's API server rejects a claim (a quota, an admission
 // policy), and retries at a limited rate.
 func (r *Reporter) RefusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
-	problem := guarded.RefusedByMember(r.link.Registration, doing, "the claim", err)
+	problem := report.RefusedByMember(r.link.Registration, doing, "the claim", err)
 	if problem == nil {
 		return err
 	}

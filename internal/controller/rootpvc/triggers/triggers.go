@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -28,17 +29,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // claims enqueues the claims of the host that concern one member.
 type claims struct {
 	*member.Link
-	observer func() observe.ClaimObserver
+	observer func() observing.Observer
 }
 
 // Sources are the events that root_pvc reacts to in a member.
-func Sources(link *member.Link, observer func() observe.ClaimObserver, book *account.Book, gate *backlog.Gate) []source.Source {
+func Sources(link *member.Link, observer func() observing.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
 	r := &claims{link, observer}
 	return []source.Source{
 		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, RootClaimChanged)),

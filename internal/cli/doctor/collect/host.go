@@ -1,0 +1,234 @@
+package collect
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+)
+
+const (
+	// defaultAccount is the manager's, unless its Deployment names another.
+	defaultAccount = "xylem-controller-manager"
+	// componentLabel is on the Pods of a control plane that runs in Pods, as kubeadm's does.
+	componentLabel = "component"
+	// metricsLimit is how many bytes of an API server's metrics are read.
+	metricsLimit = 64 << 20
+	// pathsMost is how many virtual nodes the API server is asked to reach.
+	pathsMost = 100
+)
+
+// readHost reads the host.
+func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Time) facts.Host {
+	h := facts.Host{Cluster: facts.Cluster{ID: id}, Namespace: namespace, Paths: map[string]facts.Path{}}
+	h.Version = r.version()
+	h.Account = shipped.Account{Namespace: namespace, Name: defaultAccount}
+	r.readManager(ctx, &h)
+	h.At = r.dates.Now()
+	jobs(
+		func() { r.policies(ctx, &h.Cluster) },
+		func() { h.Mutating = r.mutating() },
+		func() { r.hostRights(ctx, &h) },
+		func() { h.Definition = r.definition(ctx) },
+		func() {
+			h.Driver = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.ProvisionerName, client.ObjectKey{Name: v1alpha1.ProvisionerName})
+		},
+		func() {
+			h.Promises = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.PromiseDriverName, client.ObjectKey{Name: v1alpha1.PromiseDriverName})
+		},
+		func() {
+			h.CSINodes = list(ctx, r, "CSINodes of virtual nodes", &storagev1.CSINodeList{}, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }, created)
+		},
+		func() {
+			h.Registrations = list(ctx, r, "ClusterRegistrations", &v1alpha1.ClusterRegistrationList{},
+				func(l *v1alpha1.ClusterRegistrationList) []v1alpha1.ClusterRegistration { return l.Items })
+		},
+		func() { r.readNodes(ctx, &h) },
+		func() { r.readControlPlane(ctx, &h) },
+		func() { r.readLeftovers(ctx, &h) },
+		func() { r.readSnapshots(ctx, &h, now) },
+	)
+	h.Clock = r.dates.Measurement()
+	return h
+}
+
+// readManager reads the manager's Deployment and the leader's Lease.
+func (r *reader) readManager(ctx context.Context, h *facts.Host) {
+	deployments := list(ctx, r, "the manager's Deployment", &appsv1.DeploymentList{},
+		func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }, client.InNamespace(h.Namespace), managers)
+	h.Deployment.Read = deployments.Read
+	if len(deployments.Items) > 0 {
+		h.Deployment.Item = &deployments.Items[0]
+		if name := h.Deployment.Item.Spec.Template.Spec.ServiceAccountName; name != "" {
+			h.Account.Name = name
+		}
+	}
+	h.Leader = find[coordinationv1.Lease](ctx, r, "Lease "+v1alpha1.LeaderLease, client.ObjectKey{Namespace: h.Namespace, Name: v1alpha1.LeaderLease})
+}
+
+func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
+	needs, err := shipped.HostRights(h.Account)
+	if err != nil {
+		r.miss("what the manager's account may do", err)
+		return
+	}
+	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())
+}
+
+// mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
+// Kubernetes 1.36.
+func (r *reader) mutating() facts.Object[bool] {
+	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
+	if err != nil {
+		r.miss("whether MutatingAdmissionPolicies are served", err)
+		return facts.Object[bool]{}
+	}
+	served := slices.ContainsFunc(resources.APIResources, func(resource metav1.APIResource) bool { return resource.Name == "mutatingadmissionpolicies" })
+	return facts.Object[bool]{Item: &served, Read: true}
+}
+
+func (r *reader) definition(ctx context.Context) facts.Object[unstructured.Unstructured] {
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	const name = "clusterregistrations.cluster.xylem.io"
+	return findInto[unstructured.Unstructured](ctx, r, "CustomResourceDefinition "+name, client.ObjectKey{Name: name}, crd)
+}
+
+// readNodes reads the virtual nodes, asks the API server to reach the manager through each, and
+// reads the DaemonSets that may have Pods there.
+func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
+	h.Nodes = list(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
+		client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
+	var mu sync.Mutex
+	var reads []func()
+	for _, node := range h.Nodes.Items[:min(pathsMost, len(h.Nodes.Items))] {
+		if node.Status.DaemonEndpoints.KubeletEndpoint.Port == 0 {
+			continue
+		}
+		reads = append(reads, func() {
+			p := r.path(ctx, node.Name)
+			mu.Lock()
+			defer mu.Unlock()
+			h.Paths[node.Name] = p
+		})
+	}
+	jobs(append(reads, func() {
+		h.DaemonSets = list(ctx, r, "DaemonSets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
+	})...)
+}
+
+// path asks the API server for the health of a virtual node's kubelet, which the manager serves.
+func (r *reader) path(ctx context.Context, node string) facts.Path {
+	code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
+	p := facts.Path{Code: code}
+	if err == nil {
+		return p
+	}
+	p.Detail = gather.Plain(err.Error())
+	// The authorizer's own answer names the kind of the object. The manager's does not.
+	p.Own = code == http.StatusForbidden && details(err) == "nodes"
+	return p
+}
+
+// readControlPlane reads what is visible of the control plane's settings.
+func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
+	jobs(
+		func() {
+			h.Control = list(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
+		},
+		func() { h.Gates = r.gates(ctx) },
+	)
+}
+
+// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate). One
+// that is alpha is off by default.
+var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
+
+// gates reads the feature gates of the API server from its metrics.
+func (r *reader) gates(ctx context.Context) facts.Object[map[string]bool] {
+	const what = "the API server's feature gates"
+	stream, err := r.raw.CoreV1().RESTClient().Get().AbsPath("/metrics").Stream(ctx)
+	if err != nil {
+		r.miss(what, err)
+		return facts.Object[map[string]bool]{}
+	}
+	defer func() { _ = stream.Close() }()
+	found := map[string]bool{}
+	lines := bufio.NewScanner(io.LimitReader(stream, metricsLimit))
+	for lines.Scan() {
+		if match := gate.FindSubmatch(lines.Bytes()); match != nil && string(match[2]) != "ALPHA" {
+			found[string(match[1])] = string(match[3]) == "1"
+		}
+	}
+	if err := lines.Err(); err != nil {
+		r.miss(what, err)
+		return facts.Object[map[string]bool]{}
+	}
+	return facts.Object[map[string]bool]{Item: &found, Read: true}
+}
+
+// created selects what Xylem created.
+var created = client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+
+// readLeftovers reads what may be left of members that are no longer registered.
+func (r *reader) readLeftovers(ctx context.Context, h *facts.Host) {
+	leases := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
+	jobs(
+		func() {
+			h.Heartbeats = list(ctx, r, "Leases of virtual nodes", &coordinationv1.LeaseList{}, leases, client.InNamespace(corev1.NamespaceNodeLease), created)
+		},
+		func() {
+			h.Volumes = r.metadata(ctx, "PersistentVolumes", corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.HasLabels{v1alpha1.LabelClusterID})
+		},
+		func() {
+			h.Secrets = r.metadata(ctx, "the names of Secrets in namespace "+h.Namespace, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(h.Namespace), created)
+		},
+		func() {
+			h.Capacities = list(ctx, r, "CSIStorageCapacities", &storagev1.CSIStorageCapacityList{},
+				func(l *storagev1.CSIStorageCapacityList) []storagev1.CSIStorageCapacity { return l.Items }, client.InNamespace(h.Namespace), created)
+		},
+		func() {
+			h.Classes = list(ctx, r, "StorageClasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) []storagev1.StorageClass { return l.Items })
+		},
+	)
+}
+
+// readSnapshots reads whether snapshots are served, and those that have no content.
+func (r *reader) readSnapshots(ctx context.Context, h *facts.Host, now time.Time) {
+	h.Snapshots = r.snapshots()
+	if h.Snapshots.Item == nil || !*h.Snapshots.Item {
+		return
+	}
+	into := &unstructured.UnstructuredList{}
+	into.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotList"))
+	h.Unbound = list(ctx, r, "VolumeSnapshots", into, func(l *unstructured.UnstructuredList) []facts.Snapshot {
+		var some []facts.Snapshot
+		for i := range l.Items {
+			s := &l.Items[i]
+			if content, _, err := unstructured.NestedString(s.Object, "status", "boundVolumeSnapshotContentName"); err == nil && content == "" {
+				some = append(some, facts.Snapshot{Namespace: s.GetNamespace(), Name: s.GetName(), Age: now.Sub(s.GetCreationTimestamp().Time)})
+			}
+		}
+		return some
+	})
+}

@@ -1,0 +1,237 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/member/access"
+)
+
+const (
+	// hostTimeout bounds one request to the host.
+	hostTimeout = 15 * time.Second
+	// firstAnswer is the timeout of the first request to a member, so that a member that is away
+	// adds only this time. memberTimeout bounds each of the others, and memberTotal all of them.
+	firstAnswer   = 2 * time.Second
+	memberTimeout = 10 * time.Second
+	memberTotal   = time.Minute
+	// connecting is how many members are read at a time.
+	connecting = 16
+)
+
+// Way is how members are read.
+type Way struct {
+	// Kubeconfig and Context of the one member that the user is an admin of, or empty.
+	Kubeconfig, Context string
+	// HostOnly leaves all others out. They are read with their registrations' kubeconfigs.
+	HostOnly bool
+}
+
+// Facts reads the host, and then the members, all at once. It fails if the host does not respond.
+func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error) {
+	m := &misses{}
+	host, id, err := openHost(ctx, env, m)
+	if err != nil {
+		return nil, err
+	}
+	f := &facts.Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
+	own, err := ownConfig(way)
+	if err != nil {
+		return nil, err
+	}
+	f.Members = readMembers(ctx, env, host, &f.Host, own, way)
+	f.Missing = m.list
+	slices.SortFunc(f.Missing, compare)
+	return f, nil
+}
+
+// ownConfig returns the user's own kubeconfig of a member, or nil.
+func ownConfig(way Way) (*rest.Config, error) {
+	if way.Kubeconfig == "" && way.Context == "" {
+		return nil, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = way.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: way.Context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+	}
+	return config, nil
+}
+
+// readMembers reads the members of all registrations, and the one of the user's own kubeconfig.
+func readMembers(ctx context.Context, env *command.Env, host *reader, h *facts.Host, own *rest.Config, way Way) []facts.Member {
+	v := &visit{env: env, host: host, of: h}
+	var mine *facts.Member
+	if own != nil {
+		mine = v.own(ctx, own)
+	}
+	var mu sync.Mutex
+	var members []facts.Member
+	if mine != nil {
+		members = append(members, *mine)
+	}
+	var reads []func()
+	for i := range h.Registrations.Items {
+		registration := &h.Registrations.Items[i]
+		if way.HostOnly || mine != nil && mine.Registration == registration.Name {
+			continue
+		}
+		reads = append(reads, func() {
+			m := v.registered(ctx, registration)
+			mu.Lock()
+			defer mu.Unlock()
+			members = append(members, m)
+		})
+	}
+	jobsAtOnce(connecting, reads)
+	slices.SortFunc(members, func(a, b facts.Member) int { return cmp.Compare(a.Registration, b.Registration) })
+	return members
+}
+
+// visit reads members.
+type visit struct {
+	env  *command.Env
+	host *reader
+	of   *facts.Host
+}
+
+// own reads the member of the user's own kubeconfig.
+func (v *visit) own(ctx context.Context, config *rest.Config) *facts.Member {
+	m := &facts.Member{Own: true}
+	r, err := v.connect(ctx, config, m)
+	if err != nil {
+		m.Away = gather.Plain(err.Error())
+		return m
+	}
+	if m.Registration = nameIn(v.of.Registrations.Items, m.ID); m.Registration != "" {
+		m.Recorded = m.ID
+	}
+	r.cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
+	ctx, cancel := context.WithTimeout(ctx, memberTotal)
+	defer cancel()
+	m.Account = v.accountIn(ctx, r)
+	jobs(
+		func() { r.policies(ctx, &m.Cluster) },
+		func() {
+			if needs, ok := r.memberNeeds(m.Account); ok {
+				m.Rights = r.rightsOf(ctx, m.Account, needs, shipped.Excess())
+			}
+		},
+		func() { r.leaves(ctx, v.of.ID, m) },
+	)
+	v.common(ctx, r, m)
+	return m
+}
+
+// registered reads the member of a registration with the registration's kubeconfig.
+func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) facts.Member {
+	m := facts.Member{Registration: registration.Name, Recorded: registration.Status.ClusterID}
+	away := func(err error) facts.Member {
+		m.Away = gather.Plain(err.Error())
+		return m
+	}
+	config, raw, err := v.credentials(ctx, registration)
+	if err != nil {
+		m.Secret = true
+		return away(err)
+	}
+	m.Account = shipped.Account{Namespace: v.env.Namespace, Name: command.MemberAccount}
+	if token, ok := access.ParseToken(access.TokenOf(raw)); ok {
+		m.Issued, m.Account = token.Issued, shipped.Account{Namespace: token.Namespace, Name: token.Account}
+	}
+	r, err := v.connect(ctx, config, &m)
+	if err != nil {
+		return away(err)
+	}
+	if m.Recorded != "" && m.ID != m.Recorded {
+		return away(another(m.ID, m.Recorded))
+	}
+	ctx, cancel := context.WithTimeout(ctx, memberTotal)
+	defer cancel()
+	if needs, ok := r.memberNeeds(m.Account); ok {
+		m.Rights = r.ownRights(ctx, needs, shipped.Excess())
+	}
+	v.common(ctx, r, &m)
+	return m
+}
+
+// connect creates a client of a member, and reads its identity. A member that is away costs
+// firstAnswer.
+func (v *visit) connect(ctx context.Context, config *rest.Config, m *facts.Member) (*reader, error) {
+	r, err := newReader(v.env, config, m.Registration, v.host.misses, memberTimeout)
+	if err != nil {
+		return nil, err
+	}
+	first, cancel := context.WithTimeout(ctx, firstAnswer)
+	defer cancel()
+	if m.ID, err = r.identity(first); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// common reads what the manager's account may read as well.
+func (v *visit) common(ctx context.Context, r *reader, m *facts.Member) {
+	m.Version = r.version()
+	m.Snapshots = r.snapshots()
+	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence, Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
+	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
+}
+
+// accountIn returns the account of this host in a member: one of its own, if there is one.
+func (v *visit) accountIn(ctx context.Context, r *reader) shipped.Account {
+	own := client.ObjectKey{Namespace: v.env.Namespace, Name: command.HostAccount(v.of.ID)}
+	if account := find[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {
+		return shipped.Account{Namespace: own.Namespace, Name: own.Name}
+	}
+	return shipped.Account{Namespace: v.env.Namespace, Name: command.MemberAccount}
+}
+
+func (r *reader) memberNeeds(of shipped.Account) ([]authorizationv1.ResourceAttributes, bool) {
+	needs, err := shipped.MemberRights(of)
+	if err != nil {
+		r.miss("what the manager's account may do", err)
+		return nil, false
+	}
+	return needs, true
+}
+
+// leafKinds are the kinds of leaf objects.
+var leafKinds = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	corev1.SchemeGroupVersion.WithKind("PersistentVolume"), corev1.SchemeGroupVersion.WithKind("Namespace"),
+}
+
+// leaves counts this host's objects in a member that is not registered.
+func (r *reader) leaves(ctx context.Context, hostID string, m *facts.Member) {
+	if m.Registration != "" {
+		return
+	}
+	m.Leaves = map[string]int{}
+	for _, kind := range leafKinds {
+		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
+			v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin may have set the first alone
+		})
+		if len(found.Items) > 0 {
+			m.Leaves[kind.Kind] = len(found.Items)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package collect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+)
+
+// served returns a reader of a server that answers as the handler does. The integration tests
+// read real API servers; these answers are those that are hard to have from one.
+func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	m := &misses{}
+	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, clock.RealClock{})
+	r, err := newReader(env, &rest.Config{Host: server.URL}, "a", m, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, m
+}
+
+func status(w http.ResponseWriter, code int, reason metav1.StatusReason, kind string) {
+	s := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "why"}
+	if kind != "" {
+		s.Details = &metav1.StatusDetails{Kind: kind}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(s); err != nil {
+		panic(err)
+	}
+}
+
+func TestPath(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		want   facts.Path
+	}{
+		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, facts.Path{Code: 200}},
+		"the server does not respond": {func(w http.ResponseWriter, _ *http.Request) {
+			status(w, 503, metav1.StatusReasonServiceUnavailable, "")
+		}, facts.Path{Code: 503}},
+		"the user may not ask": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, facts.Path{Code: 403, Own: true}},
+		"the manager rejects":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, facts.Path{Code: 403}},
+		"no response at all":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, facts.Path{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {
+				if q.URL.Path != "/api/v1/nodes/kosmos-a/proxy/healthz" {
+					t.Errorf("asked for %s", q.URL.Path)
+				}
+				tc.answer(w, q)
+			})
+			got := r.path(t.Context(), "kosmos-a")
+			if (got.Detail == "") != (got.Code == http.StatusOK) {
+				t.Errorf("detail %q", got.Detail)
+			}
+			got.Detail = ""
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// podServer serves the discovery of Pods, and their lists.
+func podServer(lists http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		case "/api/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["list"]}]}`)
+		case "/api/v1/pods":
+			lists(w, r)
+		default:
+			status(w, http.StatusNotFound, metav1.StatusReasonNotFound, "")
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	page := func(next string) string {
+		return fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":%q},"items":[%s]}`, next, strings.TrimSuffix(strings.Repeat(`{"metadata":{"name":"p"}},`, pageSize), ","))
+	}
+	for name, tc := range map[string]struct {
+		lists  http.HandlerFunc
+		items  int
+		read   bool
+		missed int
+	}{
+		"two pages": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, page(map[string]string{"": "more"}[r.URL.Query().Get("continue")]))
+		}, 2 * pageSize, true, 0},
+		"without end": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page("more")) }, most, false, 1},
+		"forbidden":   {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "pods") }, 0, false, 1},
+		"not served":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 404, metav1.StatusReasonNotFound, "") }, 0, true, 0},
+		"the second page fails": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("continue") != "" {
+				status(w, http.StatusGone, metav1.StatusReasonExpired, "")
+				return
+			}
+			fmt.Fprint(w, page("more"))
+		}, pageSize, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m := served(t, podServer(func(w http.ResponseWriter, q *http.Request) {
+				if got := q.URL.Query().Get("limit"); got != fmt.Sprint(pageSize) {
+					t.Errorf("limit %q", got)
+				}
+				tc.lists(w, q)
+			}))
+			got := list(t.Context(), r, "Pods", &corev1.PodList{}, pods)
+			if len(got.Items) != tc.items || got.Read != tc.read || len(m.list) != tc.missed {
+				t.Errorf("%d items, read %t, missing %+v", len(got.Items), got.Read, m.list)
+			}
+		})
+	}
+}
+
+func TestGate(t *testing.T) {
+	for line, want := range map[string][]string{
+		`kubernetes_feature_enabled{name="VolumeAttributesClass",stage=""} 1`:       {"VolumeAttributesClass", "", "1"},
+		`kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 0`: {"StorageCapacityScoring", "ALPHA", "0"},
+		`apiserver_request_total{name="x",stage=""} 1`:                              nil,
+	} {
+		var got []string
+		for i, part := range gate.FindSubmatch([]byte(line)) {
+			if i > 0 {
+				got = append(got, string(part))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s\n-want +got:\n%s", line, diff)
+		}
+	}
+}

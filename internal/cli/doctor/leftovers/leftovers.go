@@ -1,0 +1,130 @@
+// Package leftovers finds in the host what belongs to members that are not registered.
+package leftovers
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+)
+
+// Names of what no registration has any longer, by kind.
+type Names struct {
+	Nodes, Leases, Volumes, Secrets, Capacities, Classes []string
+}
+
+// Of returns the names of what is left in a host whose registrations were read.
+func Of(h *facts.Host) Names {
+	k := knownIn(h)
+	names := Names{k.strayNodes(h), k.strayLeases(h), k.strayVolumes(h), k.straySecrets(h), k.strayCapacities(h), k.strayClasses(h)}
+	for _, some := range [][]string{names.Nodes, names.Leases, names.Volumes, names.Secrets, names.Capacities, names.Classes} {
+		slices.Sort(some)
+	}
+	return names
+}
+
+// known are what registrations refer to.
+type known struct {
+	names, ids, nodes, secrets sets.Set[string]
+}
+
+func knownIn(h *facts.Host) known {
+	k := known{sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()}
+	for i := range h.Registrations.Items {
+		r := &h.Registrations.Items[i]
+		k.names.Insert(r.Name)
+		k.nodes.Insert(r.NodeName())
+		k.secrets.Insert(r.Spec.KubeconfigSecretRef.Name)
+		if r.Status.ClusterID != "" {
+			k.ids.Insert(r.Status.ClusterID)
+		}
+	}
+	return k
+}
+
+func (k known) strayNodes(h *facts.Host) []string {
+	var stray []string
+	for i := range h.Nodes.Items {
+		if node := &h.Nodes.Items[i]; !k.nodes.Has(node.Name) {
+			stray = append(stray, node.Name)
+		}
+	}
+	return stray
+}
+
+func (k known) strayLeases(h *facts.Host) []string {
+	var stray []string
+	if !h.Nodes.Read {
+		return nil
+	}
+	there := sets.New[string]()
+	for i := range h.Nodes.Items {
+		there.Insert(h.Nodes.Items[i].Name)
+	}
+	for i := range h.Heartbeats.Items {
+		if name := h.Heartbeats.Items[i].Name; !there.Has(name) && !k.nodes.Has(name) {
+			stray = append(stray, name)
+		}
+	}
+	return stray
+}
+
+func (k known) strayVolumes(h *facts.Host) []string {
+	var stray []string
+	for i := range h.Volumes.Items {
+		pv := &h.Volumes.Items[i]
+		if slices.Contains(pv.Finalizers, v1alpha1.FinalizerLeafVolume) && !k.ids.Has(pv.Labels[v1alpha1.LabelClusterID]) {
+			stray = append(stray, pv.Name)
+		}
+	}
+	return stray
+}
+
+func (k known) straySecrets(h *facts.Host) []string {
+	var stray []string
+	for i := range h.Secrets.Items {
+		if name := h.Secrets.Items[i].Name; !k.secrets.Has(name) {
+			stray = append(stray, name)
+		}
+	}
+	return stray
+}
+
+func (k known) strayCapacities(h *facts.Host) []string {
+	var stray []string
+	for i := range h.Capacities.Items {
+		c := &h.Capacities.Items[i]
+		if id := clusterOf(c.NodeTopology); id != "" && !k.ids.Has(id) {
+			stray = append(stray, c.Name)
+		}
+	}
+	return stray
+}
+
+// clusterOf returns the cluster ID that a topology selects.
+func clusterOf(topology *metav1.LabelSelector) string {
+	if topology == nil {
+		return ""
+	}
+	return topology.MatchLabels[v1alpha1.LabelClusterID]
+}
+
+func (k known) strayClasses(h *facts.Host) []string {
+	var stray []string
+	for i := range h.Classes.Items {
+		offered, alive := false, false
+		for key := range h.Classes.Items[i].Labels {
+			if name, by := strings.CutPrefix(key, v1alpha1.LabelOfferedByPrefix); by {
+				offered, alive = true, alive || k.names.Has(name)
+			}
+		}
+		if offered && !alive {
+			stray = append(stray, h.Classes.Items[i].Name)
+		}
+	}
+	return stray
+}

@@ -1,0 +1,61 @@
+package skew
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+)
+
+func TestNote(t *testing.T) {
+	now := time.Date(2026, 11, 25, 15, 0, 0, 0, time.UTC)
+	date := func(ahead time.Duration) string { return now.Add(ahead).Format(http.TimeFormat) }
+	type answer struct {
+		took time.Duration
+		date string
+	}
+	for name, tc := range map[string]struct {
+		answers []answer
+		want    facts.Clock
+	}{
+		"none":    {nil, facts.Clock{}},
+		"no date": {[]answer{{0, ""}, {0, "yesterday"}}, facts.Clock{}},
+		// The header cuts half a second on average.
+		"the same":     {[]answer{{0, date(0)}}, facts.Clock{Ahead: time.Second / 2, Precision: time.Second / 2, Known: true}},
+		"an hour fast": {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
+		"the most precise": {[]answer{{8 * time.Second, date(9 * time.Second)}, {2 * time.Second, date(time.Second)}, {4 * time.Second, date(0)}},
+			facts.Clock{Ahead: time.Second / 2, Precision: 3 * time.Second / 2, Known: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &Meter{PassiveClock: testingclock.NewFakePassiveClock(now)}
+			for _, a := range tc.answers {
+				d.note(now, now.Add(a.took), a.date)
+			}
+			if diff := cmp.Diff(tc.want, d.Measurement()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A transport measures the answers of a real server.
+func TestRoundTrip(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	const behind = time.Hour
+	d := &Meter{PassiveClock: testingclock.NewFakePassiveClock(time.Now().Add(-behind))}
+	c := &http.Client{Transport: d.Wrap(http.DefaultTransport)}
+	answer, err := c.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if got := d.Measurement(); !got.Known || (got.Ahead-behind).Abs() > time.Minute {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,49 @@
+package conditions
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// Contents is how much of a namespace a member has.
+type Contents struct{ Claims, Pods int }
+
+// Admittance is the input of the NamespacesAdmitted condition.
+type Admittance struct {
+	// All is the number of the host's namespaces, and Admitted of those that the rules admit.
+	All, Admitted int
+	// Left is what the member has of namespaces that the rules do not admit.
+	Left map[string]Contents
+}
+
+// Condition returns the NamespacesAdmitted condition.
+func (a Admittance) Condition() metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNamespacesAdmitted,
+		Message: fmt.Sprintf("spec.namespaces admits %d of the host's %s, and the member has no claims or Pods of others", a.Admitted, text.Count(a.All, "namespace"))}
+	switch {
+	case len(a.Left) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
+		c.Message = fmt.Sprintf("the member has claims or Pods of namespaces that spec.namespaces does not admit: %s. Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.Left))
+	case a.Admitted == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
+		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.All, "namespace"))
+	}
+	return c
+}
+
+// some names the namespaces with the most objects in the member.
+func some(left map[string]Contents) string {
+	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
+		return cmp.Or(cmp.Compare(left[b].Claims, left[a].Claims), cmp.Compare(left[b].Pods, left[a].Pods), cmp.Compare(a, b))
+	})
+	return first(names, fmt.Sprintf("and %d more", len(names)-named), func(name string) string {
+		return fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].Claims, "claim"), text.Count(left[name].Pods, "Pod"))
+	})
+}

@@ -1,0 +1,47 @@
+package conditions
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// ListedSnapshots returns the orphaned snapshots for the status, in the order of Listed.
+func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot, now metav1.Time) []v1alpha1.OrphanedSnapshot {
+	volumes := make([]v1alpha1.OrphanedVolume, 0, len(before))
+	for _, was := range before {
+		volumes = append(volumes, v1alpha1.OrphanedVolume{Volume: was.Content, Since: was.Since})
+	}
+	var list []v1alpha1.OrphanedSnapshot
+	for _, o := range Listed(found, volumes, now) {
+		list = append(list, v1alpha1.OrphanedSnapshot{Content: o.Volume, Snapshot: o.Claim, Reason: o.Reason, Since: o.Since})
+	}
+	return list
+}
+
+// SnapshotsAccounted returns the SnapshotsAccounted condition.
+func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonAllAccounted, Message: "the host has a VolumeSnapshotContent for every snapshot in the member"}
+	some := first(status.OrphanedSnapshots, "…", func(o v1alpha1.OrphanedSnapshot) string {
+		return fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339))
+	})
+	switch {
+	case orphans.Err != "":
+		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+	case status.Snapshots.Orphaned > 0:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
+		condition.Message = fmt.Sprintf("%s in the member without a VolumeSnapshotContent in the host, which nothing destroys: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
+		return condition
+	}
+	if status.Snapshots.Orphaned > 0 {
+		condition.Message += fmt.Sprintf(". At the last comparison, %d had no VolumeSnapshotContent in the host: %s", status.Snapshots.Orphaned, some)
+	}
+	return condition
+}

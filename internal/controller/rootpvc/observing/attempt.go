@@ -1,0 +1,159 @@
+package observing
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// observeAttempt reads the state of a claim without a volume for which this member is selected,
+// or of a promise that this member must fulfill.
+func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
+	s := c.Observed
+	ofPromise := s.Promise != nil
+	if !s.Alone() || c.Leaf != nil && c.Leaf.Spec.VolumeName != "" ||
+		!ofPromise && (c.Root.Spec.VolumeName != "" || !s.Selected()) {
+		return nil
+	}
+	attempt := &s.Placement.Attempt
+	if c.Leaf != nil {
+		events, err := index.EventsOf(ctx, o.Cache, c.Leaf.Namespace, c.Leaf.UID)
+		if err != nil {
+			return err
+		}
+		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
+	}
+	pods := slices.Clone(s.Placement.Pods)
+	if !ofPromise {
+		var err error
+		if pods, err = index.PodsOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root)); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range pods {
+		if podstatus.Finished(&pods[i]) || pods[i].DeletionTimestamp != nil {
+			continue
+		}
+		consumer, err := o.consumer(ctx, s, &pods[i])
+		if err != nil {
+			return err
+		}
+		attempt.Consumers = append(attempt.Consumers, consumer)
+	}
+	return nil
+}
+
+func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
+	c := volume.Consumer{Name: pod.Name}
+	leaf, origin, err := index.Leaf[corev1.Pod](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(pod))
+	if err != nil {
+		return c, err
+	}
+	if leaf != nil && origin.UID != pod.UID {
+		leaf = nil
+	}
+	var others []leafClaim
+	if c.Here, err = o.here(ctx, pod); err != nil {
+		return c, err
+	}
+	for _, name := range podspec.ClaimNames(pod) {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		if err != nil {
+			return c, err
+		}
+		if s.Promise == nil && claim != nil && claim.Spec.VolumeName != "" {
+			c.Bound = name
+		}
+		if claim == nil || claim.UID == s.Root.UID {
+			continue
+		}
+		if o.apart(claim) {
+			c.Apart = name
+		}
+		other, err := o.leafClaim(ctx, claim)
+		if err != nil {
+			return c, err
+		}
+		others = append(others, other)
+	}
+	if own := (leafClaim{s.Claim, s.Placement.LeafClass}); own.claim == nil || own.waitsForNode() {
+		c.Problem = ofThisClaim(report.ConsumerProblem(pod, leaf, o.Member), others)
+	}
+	return c, nil
+}
+
+// apart reports whether an unbound claim must not be created here, because its data source is
+// elsewhere or its location is not recorded yet.
+func (o Observer) apart(claim *corev1.PersistentVolumeClaim) bool {
+	source, has := datasource.Of(claim)
+	if !has || !source.Placed() || claim.Spec.VolumeName != "" {
+		return false
+	}
+	record, recorded := datasource.RecordOf(claim)
+	return !recorded || record.ClusterID != o.ClusterID
+}
+
+// leafClaim is a claim in the member and its class there; either may be nil.
+type leafClaim struct {
+	claim *corev1.PersistentVolumeClaim
+	class *storagev1.StorageClass
+}
+
+// leafClaim reads the leaf claim of a root.
+func (o Observer) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (leafClaim, error) {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(root))
+	if err != nil || leaf == nil || origin.UID != root.UID {
+		return leafClaim{}, err
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	return leafClaim{leaf, class}, err
+}
+
+// ofThisClaim returns a consumer's problem, unless the reason may be that another claim of the
+// Pod is still being provisioned. The member's scheduler finds no node for a Pod until its
+// claims of Immediate classes are bound.
+func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
+	if problem != nil && problem.Reason == v1alpha1.ReasonPodUnschedulable && slices.ContainsFunc(others, leafClaim.provisioning) {
+		return nil
+	}
+	return problem
+}
+
+// provisioning reports whether a claim waits for the provisioner: it is not bound, and needs no
+// node first.
+func (c leafClaim) provisioning() bool {
+	return c.claim != nil && c.claim.Spec.VolumeName == "" && !c.waitsForNode()
+}
+
+func (c leafClaim) waitsForNode() bool {
+	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil &&
+		ptr.Deref(c.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// here reports whether the host's scheduler is about to bind a Pod to this member's node or, if
+// it does not show that, whether it may be.
+func (o Observer) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if o.NominatedNode {
+		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil
+	}
+	node, err := index.Find[corev1.Node](ctx, o.Host, index.Named(o.NodeName))
+	return node != nil && pod.Spec.NodeName == "" && placement.Schedulable(pod, node), err
+}

@@ -1,0 +1,52 @@
+package observing
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// A Pod's problem is a problem of its claim, unless another claim of the Pod explains it.
+func TestOfThisClaim(t *testing.T) {
+	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
+		claim := &corev1.PersistentVolumeClaim{}
+		for _, c := range change {
+			c(claim)
+		}
+		return leafClaim{claim, &storagev1.StorageClass{VolumeBindingMode: &mode}}
+	}
+	isBound := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
+	hasNode := func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{route.AnnSelectedNode: "n1"}
+	}
+	refused := &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: "quota"}
+	const immediate, late = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+	unschedulable := &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
+	for name, tc := range map[string]struct {
+		problem *mirror.Refusal
+		others  []leafClaim
+		want    *mirror.Refusal
+	}{
+		"no reason against it":                             {nil, []leafClaim{leaf(late)}, nil},
+		"its only claim":                                   {unschedulable, nil, unschedulable},
+		"the other claim is not in the member":             {unschedulable, []leafClaim{{}}, unschedulable},
+		"the other claim waits for a node too":             {unschedulable, []leafClaim{leaf(late)}, unschedulable},
+		"the other claim is being provisioned immediately": {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
+		"the other claim is being provisioned on its node": {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
+		"the other claim's class does not exist":           {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
+		"the other claim is bound":                         {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
+		"the member refuses the Pod":                       {refused, []leafClaim{leaf(immediate)}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ofThisClaim(tc.problem, tc.others)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package observing
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// PodsHere returns the Pods that use a claim and are, or are about to be, bound to the member's
+// node.
+func (o Observer) PodsHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
+	pods, err := index.PodsOfClaim(ctx, o.Host, claim)
+	if err != nil {
+		return nil, err
+	}
+	return o.BoundHere(ctx, o.Host, pods)
+}
+
+// BoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
+// reads from host.
+func (o Observer) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
+	var here []corev1.Pod
+	for i := range pods {
+		if !uses(&pods[i]) {
+			continue
+		}
+		is := pods[i].Spec.NodeName == o.NodeName
+		if !is {
+			var err error
+			if is, err = o.nominated(ctx, host, &pods[i]); err != nil {
+				return nil, err
+			}
+		}
+		if is {
+			here = append(here, pods[i])
+		}
+	}
+	return here, nil
+}
+
+// uses reports whether a disk can be provisioned for a Pod: the Pod has not ended, is not being
+// deleted, and may be pushed.
+func uses(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
+}
+
+// nominated reports whether a Pod is about to be bound to the member's node, and waits or has
+// waited for the volume of another claim for which this member was selected.
+func (o Observer) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
+		return false, nil
+	}
+	for _, name := range podspec.ClaimNames(pod) {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		if err != nil {
+			return false, err
+		}
+		if claim != nil && o.SelectedHere(claim) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// SelectedHere reports whether the scheduler has selected the member's node for a claim's
+// volume. The claim may be bound already while its Pod is not, until the scheduler's next
+// attempt. For a promise, the selected node has no meaning.
+func (o Observer) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
+}

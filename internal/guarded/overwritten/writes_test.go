@@ -1,0 +1,31 @@
+package overwritten
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// Objects are created and deleted for months, so the memory of their writes must expire.
+func TestForgetsWhatHasExpired(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	remembered := New(clock)
+	write := func(n int) {
+		uid := types.UID(strconv.Itoa(n))
+		remembered.By(Part{Object: uid}, "7", "8")
+		remembered.Created(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: string(uid)}})
+	}
+	for n := range 100 {
+		write(n)
+	}
+	clock.Step(memory)
+	write(100)
+	if versions, made := remembered.versions.Len(), remembered.made.Len(); versions != 1 || made != 1 {
+		t.Errorf("%d versions and %d creations are remembered; of one write", versions, made)
+	}
+}

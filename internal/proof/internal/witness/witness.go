@@ -1,0 +1,71 @@
+// Package witness records live reads as proofs, which expire and can be used once. It is internal to
+// package proof, so nothing else can create a proof.
+package witness
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// Lifetime is how long after a proof the next one may begin, or the write may be sent.
+const Lifetime = 10 * time.Second
+
+// ErrUnproven reports that a write lacks the evidence that it needs.
+var ErrUnproven = errors.New("not proven")
+
+// Key is a parameter of the check of an evidence. Only an evidence of package proof can have that
+// check, because nothing else can name the type.
+type Key struct{}
+
+// Witness is the result of a live read: an object in a certain state, or the absence of a UID.
+type Witness struct {
+	UID          types.UID
+	version      string
+	began, ended time.Time
+	clock        clock.PassiveClock
+	spent        bool
+}
+
+// New returns a witness of reads that began at the given time and end now.
+func New(c clock.PassiveClock, began time.Time, uid types.UID, version string) *Witness {
+	return &Witness{UID: uid, version: version, began: began, ended: c.Now(), clock: c}
+}
+
+func (w *Witness) String() string {
+	return fmt.Sprintf("UID %q at resourceVersion %q, read at %s", w.UID, w.version, w.ended.Format(time.RFC3339))
+}
+
+// Spend consumes the proofs. It fails unless they are in the order of their reads and none has
+// expired.
+func Spend(proofs ...*Witness) error {
+	for i, w := range proofs {
+		if w == nil {
+			return Unproven("a proof is missing")
+		}
+		next := w.clock.Now()
+		if i+1 < len(proofs) && proofs[i+1] != nil {
+			next = proofs[i+1].began
+		}
+		switch gap := next.Sub(w.ended); {
+		case w.spent:
+			return Unproven("a proof was used before: %s", w)
+		case gap < 0:
+			return Unproven("proofs are out of order: %s", w)
+		case gap > Lifetime:
+			return Unproven("a proof has expired: %s", w)
+		}
+	}
+	for _, w := range proofs {
+		w.spent = true
+	}
+	return nil
+}
+
+// Unproven returns an ErrUnproven with its cause.
+func Unproven(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
+}

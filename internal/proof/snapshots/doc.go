@@ -1,0 +1,22 @@
+// Package snapshots reads both clusters live before a write to a leaf snapshot, as package proof does
+// for volumes. Its evidence covers the deletion of leaf VolumeSnapshots, and of their contents.
+//
+// # Proofs
+//
+//	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists its name
+//	ContentEnded     the host content is being deleted, announced, with policy Delete: lists it
+//	ContentUnchanged nobody has written to the host content: lists its name
+//	NotRepresented   the host has no content for a VolumeSnapshot: lists its name
+//	LeafContent      the content of a leaf VolumeSnapshot is as wanted, or absent: lists its name
+//
+// SnapshotLeafGone (before a host content is released: its leaves, the fence's Lease) and
+// SnapshotPlacedHere (before a leaf VolumeSnapshot is created) are not part of an evidence.
+//
+// # Evidence
+//
+//	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete and DeleteContent
+//	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot
+//	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
+//	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent:
+//	                    DeleteSnapshot (all of snapshots: root_snapshot)
+package snapshots

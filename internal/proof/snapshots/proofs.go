@@ -1,0 +1,153 @@
+package snapshots
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
+)
+
+// Prover reads the snapshots of the host and of one member.
+type Prover struct{ proof.Prover }
+
+// SnapshotEnded is the proof that the host's VolumeSnapshot with a UID was deleted, or is being
+// deleted, which cannot be undone.
+type SnapshotEnded struct {
+	w *witness.Witness
+	// gone: it no longer exists, so no claim can be restored from it.
+	gone bool
+}
+
+// SnapshotEnded proves it by a live read of the VolumeSnapshot's name.
+func (p Prover) SnapshotEnded(ctx context.Context, root types.NamespacedName, uid types.UID) (SnapshotEnded, bool, error) {
+	began := p.Clock.Now()
+	now, err := index.LiveSnapshot(ctx, p.HostLive, root)
+	if err != nil {
+		return SnapshotEnded{}, false, fmt.Errorf("prove that snapshot %s has ended: %w", root, err)
+	}
+	gone := now == nil || now.UID != uid
+	if uid == "" || !gone && now.DeletionTimestamp == nil {
+		return SnapshotEnded{}, false, nil
+	}
+	return SnapshotEnded{witness.New(p.Clock, began, uid, ""), gone}, true, nil
+}
+
+// ContentEnded is the proof that a content of the host must be destroyed with its snapshot.
+type ContentEnded struct{ hostContent }
+
+// ContentUnchanged is the proof that a content of the host has not changed.
+type ContentUnchanged struct{ hostContent }
+
+// hostContent is a content of the host as a live read showed it.
+type hostContent struct {
+	w       *witness.Witness
+	content *snapshotv1.VolumeSnapshotContent
+}
+
+// ContentEnded proves, by a live read of the content, that it is being deleted with policy
+// Delete, that the snapshot-controller announces the deletion of its VolumeSnapshot, and that it
+// is not abandoned.
+func (p Prover) ContentEnded(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (ContentEnded, bool, error) {
+	c, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
+		return now.DeletionTimestamp != nil && now.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
+			mirrorsnapshot.Announced(now) && !mirrorsnapshot.Abandoned(now) && mirrorsnapshot.PlacedIn(now) == p.ClusterID
+	})
+	return ContentEnded{c}, ok, err
+}
+
+// ContentUnchanged proves it by a live read of the content.
+func (p Prover) ContentUnchanged(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (ContentUnchanged, bool, error) {
+	c, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool { return now.ResourceVersion == seen.ResourceVersion })
+	return ContentUnchanged{c}, ok, err
+}
+
+func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent, still func(*snapshotv1.VolumeSnapshotContent) bool) (hostContent, bool, error) {
+	began := p.Clock.Now()
+	now, err := index.LiveContent(ctx, p.HostLive, seen.Name)
+	if err != nil {
+		return hostContent{}, false, fmt.Errorf("prove that content %s is as it was seen: %w", seen.Name, err)
+	}
+	if now == nil || now.UID != seen.UID || now.Spec.VolumeSnapshotRef.UID != seen.Spec.VolumeSnapshotRef.UID || !still(now) {
+		return hostContent{}, false, nil
+	}
+	return hostContent{witness.New(p.Clock, began, now.UID, now.ResourceVersion), now}, true, nil
+}
+
+// SnapshotPlacedHere proves, by a live read, that a content of the host is placed in this member,
+// that it records no leaf, and that it has not ended.
+func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (bool, error) {
+	_, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
+		return mirrorsnapshot.PlacedIn(now) == p.ClusterID && mirrorsnapshot.RecordOf(now).Snapshot == "" && now.DeletionTimestamp == nil
+	})
+	return ok, err
+}
+
+// NotRepresented is the proof that the host has no content for the VolumeSnapshot with a UID.
+type NotRepresented struct{ w *witness.Witness }
+
+// NotRepresented proves it by a live read of the name that the snapshot-controller gives it.
+func (p Prover) NotRepresented(ctx context.Context, root types.UID) (NotRepresented, bool, error) {
+	began := p.Clock.Now()
+	now, err := index.LiveContent(ctx, p.HostLive, mirrorsnapshot.ContentName(root))
+	if err != nil || now != nil {
+		return NotRepresented{}, false, err
+	}
+	return NotRepresented{witness.New(p.Clock, began, root, "")}, true, nil
+}
+
+// LeafContent is the proof of the state, in the member, of the content with a leaf content's name.
+type LeafContent struct {
+	w       *witness.Witness
+	name    string
+	content *snapshotv1.VolumeSnapshotContent // nil: none
+}
+
+// LeafContent proves, by a live read of the leaf content of a leaf VolumeSnapshot, that wanted
+// accepts it. wanted gets nil if it does not exist.
+func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
+	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf.UID)
+	content, err := index.LiveContent(ctx, p.Live, name)
+	if err != nil || !wanted(content) {
+		return LeafContent{}, false, err
+	}
+	if content == nil {
+		return LeafContent{w: witness.New(p.Clock, began, "", ""), name: name}, true, nil
+	}
+	return LeafContent{witness.New(p.Clock, began, content.UID, content.ResourceVersion), name, content}, true, nil
+}
+
+// of reports whether the proof is for the content of a leaf VolumeSnapshot.
+func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
+	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
+}
+
+// SnapshotLeafGone proves, by live reads, that neither the leaf VolumeSnapshot nor the leaf content
+// of a host content exists, in a member that was not restored.
+func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (bool, error) {
+	record, root := mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
+	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
+	if err != nil {
+		return false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", root, err)
+	}
+	if leaf != nil && (leaf.UID == record.Snapshot || mirror.RootUID(leaf) == host.Spec.VolumeSnapshotRef.UID) {
+		return false, nil
+	}
+	if record.Snapshot != "" {
+		content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(record.Snapshot))
+		if err != nil {
+			return false, fmt.Errorf("prove that leaf content %s is gone: %w", mirrorsnapshot.ContentName(record.Snapshot), err)
+		}
+		if content != nil && (record.Content == "" || content.UID == record.Content) {
+			return false, nil
+		}
+	}
+	err = p.Unrestored(ctx)
+	return err == nil, err
+}

@@ -1,0 +1,66 @@
+package volume
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// Elsewhere explains why the volume is not the root's (I3).
+func (s *Observed) Elsewhere() string {
+	if s.Own() {
+		return ""
+	}
+	if placed := s.PlacedIn(); placed != "" && placed != s.Member.ClusterID {
+		if s.PlacedRegistration != "" {
+			return fmt.Sprintf("the claim is placed in member %q", s.PlacedRegistration)
+		}
+		return fmt.Sprintf("the claim is placed in another cluster (ID %q)", placed)
+	}
+	name := s.Root.Spec.VolumeName
+	if name != "" && !s.Promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
+		return "the claim is bound to volume " + strconv.Quote(name)
+	}
+	return ""
+}
+
+// AskedFor reports whether the claim that now has the root's name requests the volume that the
+// leaf claim still has, and both agree on its former owner.
+func (s *Observed) AskedFor() bool {
+	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
+		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
+}
+
+// Superseded reports whether a promise that no member has will never be used by its claim. If the
+// claim was deleted, the host's PV controller reports that instead.
+func (s *Observed) Superseded() bool {
+	claim := s.Named()
+	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
+}
+
+// Named returns the claim to whose name the host PV refers, whether or not it is the root.
+func (s *Observed) Named() *corev1.PersistentVolumeClaim {
+	if s.Root != nil {
+		return s.Root
+	}
+	return s.Successor
+}
+
+// Wanted reports whether the claim to whose name a promise refers, or nil, has the promise or
+// should still get it. A claim may be bound to another volume while its promise is created: a
+// volume of the same class that an admin freed. The host's PV controller then releases the promise
+// or, with policy Retain, removes the UID from its claimRef. It would then be bound to the next
+// claim of that name.
+func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	uid := promise.Spec.ClaimRef.UID
+	switch {
+	case claim == nil, uid != "" && uid != claim.UID:
+		return false
+	case claim.Spec.VolumeName != "":
+		return claim.Spec.VolumeName == promise.Name
+	}
+	return uid != "" || promise.Name == hostpv.PromiseName(claim.UID)
+}

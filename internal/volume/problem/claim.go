@@ -1,0 +1,122 @@
+package problem
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// ReportFailure reports why the member does not provision the volume.
+func ReportFailure(s *volume.Observed) *mirror.Refusal {
+	problem := failure(s)
+	if from := s.From(); problem != nil && from != nil && from.Of.Placed() {
+		return mirror.Refuse(problem.Reason, "%s. Xylem tries no other member: only this one has %s, which the claim is created from", problem.Message, from.Of)
+	}
+	return problem
+}
+
+// failure returns the evidence that the member cannot provision the volume, or nil. A failure of
+// the provisioner takes precedence, because it may cause a failure of the scheduler.
+func failure(s *volume.Observed) *mirror.Refusal {
+	a := s.Placement.Attempt
+	problem := a.Provisioning
+	for _, c := range a.Consumers {
+		if problem == nil {
+			problem = c.Problem
+		}
+	}
+	if problem == nil {
+		return nil
+	}
+	for _, c := range a.Consumers {
+		if c.Bound != "" {
+			return mirror.Refuse(problem.Reason, "%s. Xylem tries no other member: Pod %q also uses claim %q, whose volume is in member %q",
+				problem.Message, c.Name, c.Bound, s.Member.Registration)
+		}
+	}
+	return problem
+}
+
+// ReportRivals reports which other members also have a volume that the claim requests.
+func ReportRivals(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q is in member %q, and in %s: each was provisioned for an earlier claim of this name. Ask the members' admins to delete all but the right one",
+		s.Requested().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
+}
+
+// ReportUnknown reports that Xylem cannot determine which of two volumes is the claim's.
+func ReportUnknown(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. "+
+		"Check PersistentVolume %q in the host, and keep both until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
+}
+
+// ReportSecond reports that the claim has a volume in this member in addition to the one to
+// which it is bound.
+func ReportSecond(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
+		"Xylem keeps its data. If nobody needs it, delete claim \"%s/%s\" in that member",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportHostUnconfirmed reports that no admin has confirmed the restore of the host to a state
+// before the claim was placed.
+func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
+		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
+}
+
+// ReportNeverPlaced reports that the member has a volume of a claim that was never placed
+// there.
+func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
+		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportMaybeElsewhere reports that the claim may have been placed in another member before the
+// host was restored, so that this one does not place it.
+func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
+	if in := s.Placement.Counterparts.In; len(in) > 0 {
+		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
+			"If that ClusterRegistration asks for the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
+			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
+	}
+	return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot ask there now, and does not place the claim in member %q. "+
+		"Make each of these members reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create it instead",
+		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
+}
+
+// ReportTaken reports that the member still has a volume of a promise that an admin took from
+// it.
+func ReportTaken(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
+		"Xylem keeps the data, and uses it only for a Pod of the claim that is scheduled to that member. If nobody needs it, delete claim \"%s/%s\" in that member",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportVanished reports that the leaf claim waits for a volume that the member no longer has.
+func ReportVanished(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which no longer exists there, perhaps because the host was restored to a state before its deletion. "+
+		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+const terminated = "%s, which was created for the claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"
+
+// ReportMirrorTerminating reports that the host PV of the claim is being deleted.
+func ReportMirrorTerminating(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, terminated, "PersistentVolume "+strconv.Quote(s.Placement.Mirror.Name))
+}
+
+// ReportPromiseTerminating reports that the promise of the claim is being deleted, and is
+// abandoned.
+func ReportPromiseTerminating(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "PersistentVolume %q of the claim has no disk yet, and is being deleted and abandoned: it gets none. Delete the claim and create it again", s.Promise.Name)
+}
+
+// ReportProvisionedTerminating reports that the leaf PV of the claim is being deleted.
+func ReportProvisionedTerminating(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, terminated, fmt.Sprintf("volume %q in member %q", s.Placement.Provisioned.Name, s.Member.Registration))
+}
