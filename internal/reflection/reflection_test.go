@@ -248,7 +248,7 @@ func TestNoteReportsChanges(t *testing.T) {
 		want          bool
 	}{
 		{"first seen, without classes", "id", nil, true},
-		{"the same", "id", nil, false},
+		{"seen again, without classes", "id", nil, false},
 		{"a class", "id", []Class{class("a", del, true)}, true},
 		{"the same class", "id", []Class{class("a", del, true)}, false},
 		{"expansion no longer allowed", "id", []Class{class("a", del, false)}, true},

@@ -152,11 +152,11 @@ func TestConcerned(t *testing.T) {
 		was, is problems
 		want    []string
 	}{
-		"no problems":         {nil, nil, nil},
-		"the same":            {problems{"x": a}, problems{"x": a}, nil},
-		"one more":            {nil, problems{"x": a}, []string{"x"}},
-		"one less":            {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
-		"a different message": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
+		"no problems":          {nil, nil, nil},
+		"an unchanged problem": {problems{"x": a}, problems{"x": a}, nil},
+		"one more":             {nil, problems{"x": a}, []string{"x"}},
+		"one less":             {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
+		"a different message":  {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {

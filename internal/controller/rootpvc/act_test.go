@@ -69,12 +69,12 @@ func TestPlacementIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"placed here":               {func(*reads) {}, errWrite},
-		"placed elsewhere by now":   {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
-		"no longer placed":          {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
-		"re-created":                {func(r *reads) { r.claim.UID = "newer" }, nil},
-		"gone":                      {func(r *reads) { r.claim = nil }, nil},
-		"the host does not respond": {func(r *reads) { r.err = down }, down},
+		"placed here":                      {func(*reads) {}, errWrite},
+		"placed elsewhere in the meantime": {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
+		"no longer placed":                 {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
+		"re-created":                       {func(r *reads) { r.claim.UID = "newer" }, nil},
+		"gone":                             {func(r *reads) { r.claim = nil }, nil},
+		"the host does not respond":        {func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}

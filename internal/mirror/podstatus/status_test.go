@@ -239,7 +239,7 @@ func TestPodStatusCurrent(t *testing.T) {
 		want func(*corev1.PodStatus)
 		is   bool
 	}{
-		"the same": {is: true},
+		"equal": {is: true},
 		"conditions in another order": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions[3], s.Conditions[4] = s.Conditions[4], s.Conditions[3]
 		}},

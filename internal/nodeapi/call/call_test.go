@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		"a question mark":             {http.MethodGet, "/containerLogs/shop/web-0%3fx/app", true, Call{}, http.StatusNotFound},
 		"a line break":                {http.MethodGet, "/containerLogs/shop/web-0%0d%0ax/app", true, Call{}, http.StatusNotFound},
 		"upper case":                  {http.MethodGet, "/containerLogs/Shop/web-0/app", true, Call{}, http.StatusBadRequest},
-		"a long container":            {http.MethodGet, "/containerLogs/shop/web-0/" + long, true, Call{}, http.StatusBadRequest},
+		"a long container name":       {http.MethodGet, "/containerLogs/shop/web-0/" + long, true, Call{}, http.StatusBadRequest},
 		"an invalid query":            {http.MethodGet, "/containerLogs/shop/web-0/app?a=%zz", true, Call{}, http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func claimObserved(n int) (*volume.Observed, int) {
 // createdFrom sets the claim's data source, its record, and its objects in the member.
 func createdFrom(c *choices, s *volume.Observed) {
 	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "another snapshot's handle", "snapshot bound to another content", "unread snapshots", "populator", "unlisted")
-	asked := choose(c, "the same", "nothing", "another")
+	asked := choose(c, "equal", "nothing", "another")
 	if kind == "none" {
 		return
 	}
@@ -83,7 +83,7 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if s.Claim != nil {
 		s.Claim.Annotations = map[string]string{v1alpha1.AnnotationSource: "golden-root"}
 		switch asked {
-		case "the same":
+		case "equal":
 			s.Claim.Spec.DataSourceRef = reference(of.Name)
 		case "another":
 			s.Claim.Spec.DataSourceRef = reference("another")
