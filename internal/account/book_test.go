@@ -53,7 +53,7 @@ func TestSuspicions(t *testing.T) {
 }
 
 // A deleted candidate is examined once, not at every later event.
-func TestGoneIsNoCandidate(t *testing.T) {
+func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
 	book.SetCandidate("cluster38", "pvc-1", true)

@@ -141,7 +141,7 @@ func TestMirrorsBegin(t *testing.T) {
 	}
 }
 
-func TestMirrorsNeedTheList(t *testing.T) {
+func TestMirrorsRequireTheList(t *testing.T) {
 	live := &volumesAnd{err: errors.New("connection refused")}
 	m := NewMirrors(&volumesAnd{}, live)
 	if _, _, err := m.Begin(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {

@@ -134,7 +134,7 @@ func TestFewVolumesDelayNoClaim(t *testing.T) {
 	}
 }
 
-func TestClaimsFollowWhatIsBound(t *testing.T) {
+func TestClaimsFollowBoundVolumes(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit)
 	for i := range 10 {

@@ -148,7 +148,7 @@ func ours(m *metav1.ObjectMeta) {
 	m.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 }
 
-func TestPatchesCarryThePreconditions(t *testing.T) {
+func TestPatchesHavePreconditions(t *testing.T) {
 	before := claim()
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
@@ -367,7 +367,7 @@ func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.Del
 
 // A delete in the host concerns the object as it was read. If an admin has changed it since, it is
 // kept (I4).
-func TestHostDeletesCarryThePreconditions(t *testing.T) {
+func TestHostDeletesHavePreconditions(t *testing.T) {
 	written := func(obj client.Object) client.Object {
 		obj.SetUID("uid")
 		obj.SetResourceVersion("7")

@@ -33,7 +33,7 @@ func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirr
 				"%s does not serve snapshot.storage.k8s.io/v1. Install the VolumeSnapshot CustomResourceDefinitions, the snapshot-controller and the csi-snapshotter of its driver there", who)}, nil
 		case apierrors.IsForbidden(err):
 			return &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: fmt.Sprintf(
-				"%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. Grant the rights of config/member, or of the chart xylem-member, there", who, resource, sanitize.Plain(err.Error(), 500))}, nil
+				"%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. Grant the permissions of config/member, or of the chart xylem-member, there", who, resource, sanitize.Plain(err.Error(), 500))}, nil
 		default:
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}

@@ -587,7 +587,7 @@ func TestNoLink(t *testing.T) {
 		says  string
 	}{
 		"another replica leads":                   {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
+		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
 		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -142,7 +142,7 @@ func (e Keeping) Covers(action Action, object client.Object) error {
 		return err
 	}
 	if !e.Leaf.of(claim) || !Outlives(e.Leaf.pv, claim) {
-		return unproven("the volume of leaf claim %q may go with it", client.ObjectKeyFromObject(claim))
+		return unproven("the volume of leaf claim %q may be deleted with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.w == nil {
 		if !e.None.of(claim) {

@@ -99,7 +99,7 @@ func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshot
 	began := p.Clock.Now()
 	now, err := liveContent(ctx, p.HostLive, seen.Name)
 	if err != nil {
-		return hostContent{}, false, fmt.Errorf("prove that content %s is as it was seen: %w", seen.Name, err)
+		return hostContent{}, false, fmt.Errorf("prove that content %s is unchanged: %w", seen.Name, err)
 	}
 	if now == nil || now.UID != seen.UID || now.Spec.VolumeSnapshotRef.UID != seen.Spec.VolumeSnapshotRef.UID || !still(now) {
 		return hostContent{}, false, nil
@@ -238,7 +238,7 @@ func (e KeepingSnapshot) Covers(action Action, object client.Object) error {
 		return unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
 	if !e.Leaf.of(leaf) || !mirrorsnapshot.Retained(e.Leaf.content) {
-		return unproven("the data of leaf snapshot %q may go with it", client.ObjectKeyFromObject(leaf))
+		return unproven("the data of leaf snapshot %q may be deleted with it", client.ObjectKeyFromObject(leaf))
 	}
 	if e.Host.w != nil {
 		ends := e.Root.gone || e.Host.content.DeletionTimestamp != nil

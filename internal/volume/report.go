@@ -188,7 +188,7 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 	if registration != "" {
 		where = fmt.Sprintf("member %q", registration)
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until no objects of the claim are left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
 }
 
 // ReportElsewhere reports which other member has the claim.

@@ -65,7 +65,7 @@ func TestLimit(t *testing.T) {
 }
 
 // Only changes enqueue the controller that publishes capacity.
-func TestWakes(t *testing.T) {
+func TestEnqueues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -439,7 +439,7 @@ func withoutFinalizer(s *volume.Observed) {
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
 }
 
-func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
+func TestAdoptionClearsClusterGone(t *testing.T) {
 	s := observedOf(t, seen(mirrored, withoutFinalizer))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the host PV is not adopted, but step %q taken", step)

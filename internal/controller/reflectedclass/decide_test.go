@@ -43,7 +43,7 @@ func TestDecide(t *testing.T) {
 		"offered":                        {nil, ruled(del, true, "a"), create},
 		"no member offers it":            {nil, ruled("", false), nothing},
 		"up to date":                     {standing(), ruled(del, true, "b", "a"), nothing},
-		"no member offers it anymore":    {standing(), ruled("", false), remove},
+		"no member offers it any longer": {standing(), ruled("", false), remove},
 		"one member less":                {standing(), ruled(del, true, "a"), patch},
 		"one member more":                {standing(), ruled(del, true, "a", "b", "c"), patch},
 		"expansion is no longer allowed": {standing(), ruled(del, false, "a", "b"), patch},

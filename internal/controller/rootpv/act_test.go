@@ -178,7 +178,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	}
 }
 
-// Absence in a restored member is no evidence even before the restore is detected. The host PV
+// Absence in a restored member is not evidence even before the restore is detected. The host PV
 // is the last record of the disk, whether volume or promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
@@ -241,7 +241,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 }
 
 // A leaf PV with another root's stamp is destroyed only if that root is gone.
-func TestFlipProvesTheStampedRootGone(t *testing.T) {
+func TestSetDeleteProvesTheStampedRootGone(t *testing.T) {
 	other := root.DeepCopy()
 	other.Name, other.UID = "other", "other-root"
 	for name, tc := range map[string]struct {

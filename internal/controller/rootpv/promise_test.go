@@ -374,7 +374,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 }
 
-// A mark is written if there is no valid one. Another leader's clock does not count.
+// A mark is written if there is not a valid one. Another leader's clock does not count.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
@@ -405,7 +405,7 @@ func TestMarks(t *testing.T) {
 
 // Once the leaf PV has policy Delete, the release cannot be undone, regardless of the cache. The
 // promise keeps its marks, and no Pod is pushed.
-func TestNoWayBack(t *testing.T) {
+func TestReleaseCannotBeUndone(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		seen   *volume.Observed
@@ -498,7 +498,7 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 
 // A promise that was released before it was fulfilled waits until the leaf claim is gone, and
 // does not change then itself.
-func TestWakesByLeafClaim(t *testing.T) {
+func TestEnqueuesByLeafClaim(t *testing.T) {
 	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
 	for name, tc := range map[string]struct {

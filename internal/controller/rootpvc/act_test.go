@@ -94,7 +94,7 @@ func TestPlacementIsLive(t *testing.T) {
 	}
 }
 
-// exists already has the object that the controller creates.
+// already exists has the object that the controller creates.
 type exists struct{ writes }
 
 func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
@@ -126,14 +126,14 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 
 // Kubernetes' PV controller writes to a claim at the same time as Xylem, as soon as its node is
 // selected. One of the two writes would be rejected.
-func TestPlacementComesAfterTheRequest(t *testing.T) {
+func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}, Options{Gate: backlog.New(clock.RealClock{})})
 	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
-		t.Error("placed before the volume was asked for")
+		t.Error("placed before the volume was requested")
 	}
 	if !place(fresh) {
 		t.Error("waited twice for a controller that does not respond")
@@ -144,7 +144,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	}
 	fresh.Root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
 	if !place(fresh) {
-		t.Error("not placed once the volume is asked for")
+		t.Error("not placed once the volume is requested")
 	}
 }
 

@@ -312,7 +312,7 @@ func steeredTo(node string) func(*scene) {
 }
 
 // A claim that cannot be placed elsewhere reports it.
-func TestFailureOfAClaimThatIsHeld(t *testing.T) {
+func TestFailureOfAWaitingClaim(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
 	said := o.Observed.ReportFailure().Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
@@ -584,7 +584,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(plan.Report.Message, want) {
-					t.Errorf("message %q does not say %q", plan.Report.Message, want)
+					t.Errorf("message %q lacks %q", plan.Report.Message, want)
 				}
 			}
 		})
@@ -664,7 +664,7 @@ func TestOneMemberReports(t *testing.T) {
 }
 
 // The list of a member's classes is limited and sanitized, for any number and names of classes.
-func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
+func TestClassNotFoundListsExistingClasses(t *testing.T) {
 	said := func(classes ...string) string {
 		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
 		if plan.Step != lifecycle.Unselect {

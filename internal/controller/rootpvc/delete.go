@@ -84,7 +84,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) err
 		return err
 	}
 	if record == nil {
-		return fmt.Errorf("remember the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
+		return fmt.Errorf("record the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
 	}
 	after, err := account.WithWithdrawn(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {

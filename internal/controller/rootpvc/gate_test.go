@@ -138,7 +138,7 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 }
 
 // A waiting claim is enqueued, and leaves the queue when it must no longer be placed.
-func TestClaimsAreWoken(t *testing.T) {
+func TestClaimsAreEnqueued(t *testing.T) {
 	r, _, clock, q := behind(t)
 	o := seen(placedIn(""), asked)
 	gone := o

@@ -218,7 +218,7 @@ func nominated() corev1.Pod {
 }
 
 // A promise is withdrawn only if a live list of Pods shows that it is not needed.
-func TestTakingBackIsLive(t *testing.T) {
+func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	bound := nominated()
 	bound.Spec.NodeName, bound.Status.NominatedNodeName = here.NodeName, ""
@@ -379,7 +379,7 @@ func TestNeededIsLive(t *testing.T) {
 // A promise whose data source is in one member is fulfilled there or nowhere: that member reports why
 // it waits, although it has not placed the claim. A promise of another claim may go anywhere, so no
 // member reports on it before.
-func TestThePromiseOfACopyIsReportedWhereItsSourceIs(t *testing.T) {
+func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	plain, copies := promised(), promised(copying(func(f *volume.From) {
 		f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}

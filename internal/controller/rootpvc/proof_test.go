@@ -348,7 +348,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 	}
 }
 
-// Absence in a member that was just restored is no evidence, although no probe has detected the
+// Absence in a member that was just restored is not evidence, although no probe has detected the
 // restore. The volume may have been mirrored, and abandoned by an admin who keeps its data
 // (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
@@ -405,7 +405,7 @@ type suspended struct{ guarded.HostOnly }
 func (suspended) MayDestroy() error { return guarded.ErrSuspended }
 
 // A claim of the same name that waits for the deletion reports that.
-func TestSuspendedTellsTheNextClaim(t *testing.T) {
+func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
 	r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
@@ -513,7 +513,7 @@ func TestDoubtIsLive(t *testing.T) {
 }
 
 // No message advises to delete a volume that may be the claim's own.
-func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
+func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  []func(*scene)
 		deletes bool

@@ -69,7 +69,7 @@ func TestAway(t *testing.T) {
 		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
 			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is back`},
 		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
-			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration asks`},
+			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration describes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
@@ -93,7 +93,7 @@ func TestWaitsFor(t *testing.T) {
 		"no known cause":                    {nil, nil, ""},
 		"Xylem's own finalizer":             {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
 		"Pods":                              {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
-		"other finalizers, which are named": {[]string{pvc, "example.com/backup"}, nil, "other programs hold it by finalizers: example.com/backup. Check the controllers that set them"},
+		"other finalizers, which are named": {[]string{pvc, "example.com/backup"}, nil, "finalizers of other programs block it: example.com/backup. Check the controllers that set them"},
 		"Kubernetes":                        {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {

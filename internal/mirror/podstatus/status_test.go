@@ -55,7 +55,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 			want: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 		},
-		"no disruption anymore": {
+		"no longer disrupted": {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "False", 1)},
 		},
 		"a gate that only the leaf has": {

@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 }
 
 // The caller's credentials and identity do not reach the member.
-func TestHeadersLeaveCredentialsOut(t *testing.T) {
+func TestHeadersOmitCredentials(t *testing.T) {
 	from := http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Key": {"k"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0, v5.channel.k8s.io", "v4.channel.k8s.io"},

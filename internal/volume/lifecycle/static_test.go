@@ -30,7 +30,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	case p.Step == SetDelete, p.Step == DestroyUnmirrored && s.Leaf != nil && s.Leaf.Labels[v1alpha1.LabelHost] != "":
 		return "a volume is destroyed because an admin created a host PV for it (I2)"
 	case p.Step == Take:
-		return "a volume is stamped before it is recorded who asks for it (I1)"
+		return "a volume is stamped before the object that requests it is recorded (I1)"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
 		return "no controller reports the state"
 	}
@@ -46,7 +46,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	case leaf.Labels[v1alpha1.LabelHost] != member.HostID:
 		return "a volume is recorded without consent (I4)"
 	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
-		return "a volume is recorded that somebody in the member uses, or that is being deleted (I4)"
+		return "a volume is recorded although it is in use in the member, or being deleted (I4)"
 	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
 		return "the volume of a claim is recorded for another one (I3)"
 	}

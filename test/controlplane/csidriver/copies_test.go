@@ -104,7 +104,7 @@ func book(t *testing.T, dir string) *ledger.Ledger {
 	return l
 }
 
-func TestCloneHoldsWhatItsSourceHeld(t *testing.T) {
+func TestCloneHasDataOfSource(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -145,7 +145,7 @@ func TestNewDisksDiffer(t *testing.T) {
 	wantData(t, dir, a, live[a].Data)
 }
 
-func TestRestoreHoldsWhatTheSnapshotHolds(t *testing.T) {
+func TestRestoreHasDataOfSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -173,7 +173,7 @@ func TestRestoreHoldsWhatTheSnapshotHolds(t *testing.T) {
 	}
 }
 
-func TestSnapshotsEntryNamesClaimAndObjects(t *testing.T) {
+func TestSnapshotEntryNamesClaimAndObjects(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -433,7 +433,7 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
-func TestBlockDiskIsCopiedWithItsHoles(t *testing.T) {
+func TestSparseBlockDiskIsCopied(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	r := creation("a", nil)

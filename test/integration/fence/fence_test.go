@@ -733,7 +733,7 @@ var _ = Describe("the fence", func() {
 		a := w.manager("after")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		at := a.Restores().Member
-		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is no evidence")
+		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is not evidence")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
 		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
 

@@ -92,7 +92,7 @@ func (s *story) unlabelled(ctx context.Context) {
 	s.label(ctx, "null")
 }
 
-// never: a member has nothing of the story.
+// never: a member has no objects of the story.
 func (s *story) never(ctx context.Context, member string) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList

@@ -105,7 +105,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
 	}, SpecTimeout(storyTime))
 
-	It("without a claim of Xylem's is never changed", func(ctx SpecContext) {
+	It("without a claim that Xylem provisions is never changed", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
 		s.claim(ctx, "data")

@@ -363,7 +363,7 @@ const (
 	probedNamespace = member.PolicyProbe
 )
 
-// silent registers a server that accepts connections, and never answers.
+// silent registers a server that accepts connections, and never responds.
 func silent(ctx context.Context, name string) {
 	GinkgoHelper()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -262,7 +262,7 @@ func TestOf(t *testing.T) {
 
 		"no CSIDriver":             {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
 		"no CSIDriver of promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
-		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode of Xylem's: Node "kosmos-a"`},
+		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode created by Xylem: Node "kosmos-a"`},
 		"no CSINode, and the scheduler does not look for it": {func(h *facts.Host, _ *facts.Member) {
 			h.CSINodes.Items = nil
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
@@ -293,7 +293,7 @@ func TestOf(t *testing.T) {
 
 		"a member is away": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = []metav1.Condition{
-				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not answer: timeout. Check the network."),
+				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not respond: timeout. Check the network."),
 				condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, ""),
 			}
 			m.Own, m.Away = false, "timeout"
@@ -390,7 +390,7 @@ func TestOf(t *testing.T) {
 				t.Errorf("nothing says %q:\n%s", tc.says, strings.Join(all, "\n"))
 			}
 			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
-				t.Error("says that nothing is left over, and could not read that")
+				t.Error("reports that nothing is left over, although it could not read that")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
 				t.Errorf("counts %+v of %d findings", c.Counts, len(c.Findings))
@@ -410,7 +410,7 @@ func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
 	return items(objects...)
 }
 
-// without leaves out the policy on namespaces, or one of the others.
+// without omits the policy on namespaces, or one of the others.
 func without(policies []admissionv1.ValidatingAdmissionPolicy, namespaces bool) []admissionv1.ValidatingAdmissionPolicy {
 	i := slices.IndexFunc(policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
 		return (p.Name == shipped.NamespacesPolicy) == namespaces

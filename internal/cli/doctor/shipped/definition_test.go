@@ -55,7 +55,7 @@ func TestSchemaOf(t *testing.T) {
 	}
 }
 
-// The rights that are asked for are those of the manifests, in the manager's namespace.
+// The permissions that are asked for are those of the manifests, in the manager's namespace.
 func TestRights(t *testing.T) {
 	host, err := HostRights(other)
 	if err != nil {

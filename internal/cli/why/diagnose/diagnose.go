@@ -309,7 +309,7 @@ func (w *walk) claim(n *model.Node) {
 		case name == "":
 			w.add(n, stageMissing, model.StateNotFound, "the claim names no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
 		case c.Class != nil && !c.Ours():
-			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Ask that provisioner, or use a class of provisioner %s",
+			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Check that provisioner, or use a class of provisioner %s",
 				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
 		}
 	}
@@ -424,8 +424,8 @@ var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 // remedies are the first words of remedies. A message may quote other messages, whose sentences
 // begin differently.
 var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Deregister", "End", "Find",
-	"Fix", "Free", "Give", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
-	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
+	"Fix", "Free", "Give", "Grant", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
+	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Specify", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
 
 // split splits a message into what happened and what to do.
 func split(message string) (what, toDo string) {

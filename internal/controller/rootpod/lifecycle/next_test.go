@@ -269,7 +269,7 @@ var decisions = cmp.Options{
 	cmp.Comparer(func(a, b lifecycle.Update) bool { return !a.Drift.Empty() || !b.Drift.Empty() }),
 }
 
-func TestLeafCarriesTheOriginOfItsRoot(t *testing.T) {
+func TestLeafHasTheOriginOfItsRoot(t *testing.T) {
 	made, ok := lifecycle.Next(seen()).(lifecycle.Create)
 	if !ok {
 		t.Fatalf("decision is %T, want create", lifecycle.Next(seen()))
@@ -285,7 +285,7 @@ func TestMessages(t *testing.T) {
 		observed lifecycle.Observed
 		want     []string
 	}{
-		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Leave spec.nodeName to the scheduler"}},
+		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
 		"unreachable volume":                       {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
 		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
