@@ -27,7 +27,7 @@ type kustomization struct {
 }
 
 // making is the order in which to make what a member needs: what limits the account
-// comes before it has a right. Removed is it the other way round: the rights and the
+// comes before it has a permission. Removed is it the other way round: the permissions and the
 // account, with its tokens, go before the limits.
 var making = []string{
 	"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
@@ -58,7 +58,7 @@ func Member(parts ...string) ([]*unstructured.Unstructured, error) {
 	}
 	for _, obj := range all {
 		if !slices.Contains(making, obj.GetKind()) {
-			return nil, fmt.Errorf("read what a member needs: nothing says when to make %s %s", obj.GetKind(), obj.GetName())
+			return nil, fmt.Errorf("read what a member needs: the order does not include %s %s", obj.GetKind(), obj.GetName())
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {

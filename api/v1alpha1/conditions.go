@@ -171,7 +171,7 @@ const (
 	// ReasonTokenRenewed: the manager renewed the token in time. To do: nothing.
 	ReasonTokenRenewed = "TokenRenewed"
 	// ReasonTokenNotRenewed: the renewal of the token failed. The message shows why, and how long
-	// the token is still valid. To do: give the member's account the rights of config/member again.
+	// the token is still valid. To do: grant the member's account the permissions of config/member again.
 	// If the token has expired, register the member again.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )

@@ -301,7 +301,7 @@ const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
 
 // NodeCSINode is the condition of a virtual node that is False while the host's scheduler finds no
-// CSINode of Xylem's for the node. It exists only while there is something to report.
+// CSINode created by Xylem for the node. It exists only while there is something to report.
 const NodeCSINode corev1.NodeConditionType = Prefix + "CSINode"
 
 // TaintMemberAway is the key of the NoSchedule taint of a virtual node whose member is away and

@@ -21,16 +21,16 @@ func TestSuspicions(t *testing.T) {
 		want    bool
 	}{
 		"nothing":                                {func(*Book) {}, false},
-		"suspected":                              {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
-		"not suspected":                          {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
+		"a candidate":                            {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
+		"not a candidate":                        {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
 		"gone":                                   {func(b *Book) { b.Gone(member, volume) }, false},
 		"found":                                  {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
 		"found, and gone":                        {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
 		"gone, and found":                        {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, and it has a root by now":        {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
+		"found, and it now has a root":           {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
 		"a volume with a root becomes an orphan": {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
-		"gone before it all":                     {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another one is deleted":                 {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"gone before the comparison":             {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another volume is deleted":              {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
 		"of another member":                      {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
 		"found while away":                       {func(b *Book) { b.Found(member, found) }, false},
 	} {
@@ -53,7 +53,7 @@ func TestSuspicions(t *testing.T) {
 }
 
 // A deleted candidate is examined once, not at every later event.
-func TestGoneIsNoCandidate(t *testing.T) {
+func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
 	book.SetCandidate("cluster38", "pvc-1", true)

@@ -71,12 +71,12 @@ func TestMirrorsOfEarlierProcesses(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim // as the cache shows it
 		want  string
 	}{
-		"none":                      {pv: hostVolume("pv-1", "other", corev1.VolumeAvailable)},
-		"not bound yet":             {pv: hostVolume("pv-1", "root", corev1.VolumeAvailable), want: "pv-1"},
-		"Bound, the claim not yet":  {pv: hostVolume("pv-1", "root", corev1.VolumeBound), want: "pv-1"},
-		"bound, both of them":       {pv: hostVolume("pv-1", "root", corev1.VolumeBound), claim: bound, want: "pv-1"},
-		"the claim has another one": {pv: hostVolume("pv-2", "root", corev1.VolumeAvailable), claim: bound, want: "pv-2"},
-		"released":                  {pv: hostVolume("pv-1", "root", corev1.VolumeReleased)},
+		"none":                                  {pv: hostVolume("pv-1", "other", corev1.VolumeAvailable)},
+		"not bound yet":                         {pv: hostVolume("pv-1", "root", corev1.VolumeAvailable), want: "pv-1"},
+		"the volume is Bound, the claim is not": {pv: hostVolume("pv-1", "root", corev1.VolumeBound), want: "pv-1"},
+		"volume and claim are bound":            {pv: hostVolume("pv-1", "root", corev1.VolumeBound), claim: bound, want: "pv-1"},
+		"the claim has another volume":          {pv: hostVolume("pv-2", "root", corev1.VolumeAvailable), claim: bound, want: "pv-2"},
+		"released":                              {pv: hostVolume("pv-1", "root", corev1.VolumeReleased)},
 		"another driver's": {pv: func() *corev1.PersistentVolume {
 			pv := hostVolume("pv-1", "root", corev1.VolumeAvailable)
 			pv.Spec.CSI.Driver = "disk.example.com"
@@ -141,7 +141,7 @@ func TestMirrorsBegin(t *testing.T) {
 	}
 }
 
-func TestMirrorsNeedTheList(t *testing.T) {
+func TestMirrorsRequireTheList(t *testing.T) {
 	live := &volumesAnd{err: errors.New("connection refused")}
 	m := NewMirrors(&volumesAnd{}, live)
 	if _, _, err := m.Begin(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {

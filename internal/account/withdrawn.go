@@ -78,7 +78,7 @@ func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]b
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {
-			return nil, fmt.Errorf("write down the withdrawn claims: %w", err)
+			return nil, fmt.Errorf("record the withdrawn claims: %w", err)
 		}
 		excess := len(text) - limit
 		if excess <= 0 || len(oldest) == 0 {

@@ -60,10 +60,10 @@ func TestWithdrawnFits(t *testing.T) {
 	namespace, name := strings.Repeat("n", 63), strings.Repeat("c", 249)
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("%08d-0000-0000-0000-000000000000", i)) }
 	for what, tc := range map[string]struct{ letGo, others, kept int }{
-		"long names":                    {0, 0, mostWithdrawn},
-		"long names, and much released": {96 << 10, 0, mostWithdrawn},
-		"somebody's annotation too":     {96 << 10, 100 << 10, mostWithdrawn},
-		"no space even for UIDs":        {96 << 10, 140 << 10, 1},
+		"long names": {0, 0, mostWithdrawn},
+		"long names, and a long record of released volumes": {96 << 10, 0, mostWithdrawn},
+		"also a large foreign annotation":                   {96 << 10, 100 << 10, mostWithdrawn},
+		"no space even for UIDs":                            {96 << 10, 140 << 10, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			record := &coordinationv1.Lease{}

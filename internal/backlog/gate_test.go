@@ -134,7 +134,7 @@ func TestFewVolumesDelayNoClaim(t *testing.T) {
 	}
 }
 
-func TestClaimsFollowWhatIsBound(t *testing.T) {
+func TestClaimsFollowBoundVolumes(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit)
 	for i := range 10 {
@@ -321,11 +321,11 @@ func TestCapacity(t *testing.T) {
 		waiting map[string]int
 		want    int
 	}{
-		"no member has any":              {nil, limit},
+		"no volumes wait":                {nil, limit},
 		"alone":                          {map[string]int{here: limit - 7}, 7},
 		"too many":                       {map[string]int{here: limit + 7}, -7},
 		"the unused part of the limit":   {map[string]int{here: 7, there: 20}, limit - 27},
-		"its part":                       {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
+		"its share":                      {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
 		"its share, without volumes yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
 	} {
 		r := newRig(t)

@@ -20,7 +20,7 @@ const refused = `Nothing was removed. Follow the messages above, then run helm u
 helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
 
-// Removable checks whether the manager can be removed because no object depends on it anymore. An
+// Removable checks whether the manager can be removed because no object still depends on it. An
 // error names the dependent objects and how to release them.
 func (c *Checker) Removable(ctx context.Context) error {
 	err := c.all(ctx, []question{

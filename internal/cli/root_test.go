@@ -32,7 +32,7 @@ func TestSuggestions(t *testing.T) {
 		"the doctor":              {[]string{"docter"}, "Did you mean this?\n\tdoctor"},
 		"a bundle":                {[]string{"support-bundel"}, "Did you mean this?\n\tsupport-bundle"},
 		"a format":                {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use json, yaml"},
-		"an age of logs":          {[]string{"support-bundle", "--log-since=0s"}, "--log-since 0s: more than 0"},
+		"a duration for logs":     {[]string{"support-bundle", "--log-since=0s"}, "--log-since 0s: more than 0"},
 		"a dry run":               {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -408,7 +408,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 }
 
 // withdraw removes selected-node from claims without a volume. root_pvc then withdraws the leaf
-// claim and, once the member is proven to have nothing of it, the placement. If an admin forces
+// claim and, once the member is proven to have no objects of it, the placement. If an admin forces
 // the deregistration of an unreachable member, withdraw also removes the placement.
 func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)

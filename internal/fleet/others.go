@@ -12,7 +12,7 @@ import (
 
 // Others returns the other registered members, according to a live list, to be asked about a
 // claim that may have been placed there. One without a Link, or whose own restore is unconfirmed,
-// cannot be asked. Registrations that are being deleted are left out: their members release all
+// cannot be asked. Registrations that are being deleted are omitted: their members release all
 // claims. So are those that Xylem rejects because another one serves their cluster.
 func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, error) {
 	var all v1alpha1.ClusterRegistrationList

@@ -41,12 +41,12 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 		change func(*Registration)
 		want   bool
 	}{
-		"the same":               {func(*Registration) {}, false},
+		"unchanged":              {func(*Registration) {}, false},
 		"a new kubeconfig":       {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
 		"another class":          {func(r *Registration) { r.Rules = mapped("gp4") }, true},
 		"other addresses":        {func(r *Registration) { r.PodCIDRs = nil }, true},
 		"a restore is confirmed": {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
-		"it is refused": {func(r *Registration) {
+		"it is rejected": {func(r *Registration) {
 			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
 		}, true},
 		"it was re-created": {func(r *Registration) { r.UID = "newer" }, true},
@@ -136,17 +136,17 @@ func TestRenewed(t *testing.T) {
 		change func(*Registration)
 		want   string
 	}{
-		"the next token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second) }, second},
-		"another server": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://other", second) }, ""},
+		"a renewed token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second) }, second},
+		"another server":  {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://other", second) }, ""},
 		"another account": {func(r *Registration) {
 			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://member","sub":"system:serviceaccount:a:b","iat":400,"exp":1000}`))
 		}, ""},
 		"another issuer": {func(r *Registration) {
 			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://else","sub":"system:serviceaccount:xylem-system:xylem","iat":400,"exp":1000}`))
 		}, ""},
-		"no service account's": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
-		"no kubeconfig":        {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
-		"a restore is confirmed besides": {func(r *Registration) {
+		"a token of no service account": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
+		"no kubeconfig":                 {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
+		"a restore is also confirmed": {func(r *Registration) {
 			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second)
 			r.ConfirmRestore = "host-1-member-2"
 		}, ""},
@@ -173,10 +173,10 @@ func TestExpired(t *testing.T) {
 		err   *access.Problem
 		want  bool
 	}{
-		"it has":                    {raw, 700, unauthorized, true},
-		"it has not":                {raw, 699, unauthorized, false},
-		"the cause is another":      {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
-		"of a token that is opaque": {"abc", 700, unauthorized, false},
+		"it has expired":     {raw, 700, unauthorized, true},
+		"it has not expired": {raw, 699, unauthorized, false},
+		"another cause":      {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
+		"an opaque token":    {"abc", 700, unauthorized, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := expired(tc.token, time.Unix(tc.now, 0), tc.err)

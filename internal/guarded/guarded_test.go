@@ -148,7 +148,7 @@ func ours(m *metav1.ObjectMeta) {
 	m.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 }
 
-func TestPatchesCarryThePreconditions(t *testing.T) {
+func TestPatchesHavePreconditions(t *testing.T) {
 	before := claim()
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
@@ -265,13 +265,13 @@ func TestHolds(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"our claim is bound to it":        {claim(stamped), func(*corev1.PersistentVolume) {}, true},
-		"no claim":                        {nil, func(*corev1.PersistentVolume) {}, false},
-		"a foreign claim":                 {claim(), func(*corev1.PersistentVolume) {}, false},
-		"our claim names another volume":  {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
-		"it is bound to another claim":    {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
-		"it is not bound":                 {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
-		"its claimRef has no UID, nor we": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
+		"our claim is bound to it":                     {claim(stamped), func(*corev1.PersistentVolume) {}, true},
+		"no claim":                                     {nil, func(*corev1.PersistentVolume) {}, false},
+		"a foreign claim":                              {claim(), func(*corev1.PersistentVolume) {}, false},
+		"our claim names another volume":               {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
+		"it is bound to another claim":                 {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
+		"it is not bound":                              {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"neither its claimRef nor our claim has a UID": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := volume(corev1.PersistentVolumeReclaimRetain)
@@ -367,7 +367,7 @@ func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.Del
 
 // A delete in the host concerns the object as it was read. If an admin has changed it since, it is
 // kept (I4).
-func TestHostDeletesCarryThePreconditions(t *testing.T) {
+func TestHostDeletesHavePreconditions(t *testing.T) {
 	written := func(obj client.Object) client.Object {
 		obj.SetUID("uid")
 		obj.SetResourceVersion("7")
@@ -471,10 +471,10 @@ func TestWritesAreGuarded(t *testing.T) {
 		// destroys: rejected while destruction is suspended.
 		destroys bool
 	}{
-		"create a leaf":                  {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
-		"create a leaf without stamp":    {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
-		"patch a leaf":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
-		"patch what only becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"create a leaf":                             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
+		"create a leaf without stamp":               {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
+		"patch a leaf":                              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
+		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
 		"debug a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.AddEphemeralContainers(ctx, actor, leafPod, leafPod)
 		}},
@@ -555,24 +555,24 @@ func TestWritesAreGuarded(t *testing.T) {
 		"record a host PV of Xylem again": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, hostVolume(), handed(), here)
 		}, foreign: true},
-		"put a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, retained, nil)
 		}},
 		"patch a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, retained, deleted, nil)
 		}, unproven: true},
-		"put a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.SetDelete(ctx, actor, retained, destroying(ctx, retained))
 		}, destroys: true},
-		"put a leaf PV to Delete, another one": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set another leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := retained.DeepCopy()
 			other.UID = "other-uid"
 			return l.SetDelete(ctx, actor, retained, destroying(ctx, other))
 		}, unproven: true},
-		"put a leaf PV to Delete, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Delete, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.SetDelete(ctx, actor, retained, proof.Destroying{})
 		}, unproven: true},
-		"patch a leaf PV that is at Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, deleted, nil)
 		}},
 

@@ -52,7 +52,7 @@ func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	switch before.(type) {
 	case *corev1.PersistentVolume, *snapshotv1.VolumeSnapshotContent:
-		return foreign(before, "what changes of a volume or snapshot is checked")
+		return foreign(before, "a change of a volume or snapshot must be checked first")
 	}
 	if err := l.owned(before); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 // Xylem's, with matching UIDs. SetDelete sets its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
-		return foreign(before, "neither it nor its claim carries our stamp")
+		return foreign(before, "neither it nor its claim has Xylem's stamp")
 	}
 	if after.Spec.PersistentVolumeReclaimPolicy != before.Spec.PersistentVolumeReclaimPolicy &&
 		after.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {

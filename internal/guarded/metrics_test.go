@@ -23,7 +23,7 @@ func TestResultOf(t *testing.T) {
 		"an invented value": {refusedAs("x7f3"), "error"},
 		"not a string":      {refusedAs("\xff"), "error"},
 		"no reason":         {refusedAs(""), "error"},
-		"no API error":      {errors.New("cut"), "error"},
+		"not an API error":  {errors.New("cut"), "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := resultOf(tt.err); got != tt.want {

@@ -43,13 +43,13 @@ func ownedNode(node *corev1.Node) error {
 		return err
 	}
 	if node.Labels[v1alpha1.LabelVirtualNode] != "true" {
-		return foreign(node, "it is no virtual node")
+		return foreign(node, "it is not a virtual node")
 	}
 	return nil
 }
 
 // ownedLease checks that a Lease belongs to its virtual node. A kubelet's Lease is never
-// Xylem's, even if its node's name is. A Lease that a node of Xylem's owns is, with or without
+// Xylem's, even if its node's name is. A Lease that a virtual node owns is, with or without
 // the label.
 func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
 	if err := ownedNode(node); err != nil {

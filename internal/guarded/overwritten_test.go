@@ -65,7 +65,7 @@ func volumeOf(version int) *corev1.PersistentVolume {
 	return pv
 }
 
-func TestWritesOnStatesThatWeReplaced(t *testing.T) {
+func TestWritesOnReplacedStates(t *testing.T) {
 	patch := func(ctx context.Context, r *Root, version int) error {
 		return r.Patch(ctx, actor, volumeOf(version), volumeOf(version))
 	}
@@ -128,7 +128,7 @@ func TestVersionsOfOthers(t *testing.T) {
 	}
 }
 
-func TestWhatWasMadeAMomentAgo(t *testing.T) {
+func TestRecentlyCreatedObjects(t *testing.T) {
 	for name, test := range map[string]struct {
 		err     error
 		between func(*Root) error

@@ -47,7 +47,7 @@ func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, st
 		}
 		return r.applyStatus(ctx, by, seen, status)
 	}
-	return foreign(status, "only the statuses of Pods and claims are ours to write")
+	return foreign(status, "Xylem may write only the statuses of Pods and claims")
 }
 
 // AnnotateClaim changes annotations of a user's claim: Xylem's own, and the scheduler's
@@ -67,7 +67,7 @@ func (r *Root) AnnotateClaim(ctx context.Context, by Actor, before, after *corev
 		return !kept && ownAnnotation(key)
 	})
 	if !equality.Semantic.DeepEqual(allowed, after) {
-		return foreign(before, "only its xylem.io annotations and selected-node are ours to change")
+		return foreign(before, "Xylem may change only its xylem.io annotations and selected-node")
 	}
 	return r.patch(ctx, by, before, after)
 }
@@ -76,7 +76,7 @@ func ownAnnotation(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Prefix) || key == volumehelpers.AnnSelectedNode
 }
 
-// FinishPod removes a Pod that its owner has deleted and that has no leaf anymore, as its kubelet
+// FinishPod removes a Pod that its owner has deleted and that no longer has a leaf, as its kubelet
 // would.
 func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
@@ -85,7 +85,7 @@ func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	return r.delete(ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// Create creates a host PV, or another object of Xylem's.
+// Create creates a host PV, or another object that Xylem created.
 func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return r.create(ctx, by, obj)
 }
 
-// Patch changes a host PV, or another object of Xylem's, from before to after.
+// Patch changes a host PV, or another object that Xylem created, from before to after.
 func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	if err := ownedRoot(before); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.Persis
 	return r.Patch(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID))
 }
 
-// Delete deletes a host PV, or another object of Xylem's, if it is unchanged since it was read.
+// Delete deletes a host PV, or another object that Xylem created, if it is unchanged since it was read.
 // Since then, any user with write access may have taken it over by removing Xylem's labels.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
@@ -149,7 +149,7 @@ func ownedRoot(obj client.Object) error {
 		return foreign(obj, "it is neither a volume of a member nor a promise")
 	}
 	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostclass.Own(class) || !reflected(class)) {
-		return foreign(obj, "no registration made it")
+		return foreign(obj, "no registration created it")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil

@@ -51,7 +51,7 @@ func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 	ofLeaf := leaf != nil && l.owned(leaf) == nil && mirrorsnapshot.Binds(before, leaf.UID)
 	recorded := host != nil && mirrorsnapshot.Own(host) && mirrorsnapshot.Binds(before, mirrorsnapshot.RecordOf(host).Snapshot)
 	if l.owned(before) != nil && !ofLeaf && !recorded {
-		return foreign(before, "neither it nor its VolumeSnapshot carries our stamp")
+		return foreign(before, "neither it nor its VolumeSnapshot has Xylem's stamp")
 	}
 	if !mirrorsnapshot.Retained(after) {
 		return fmt.Errorf("set content %s to Delete without evidence: %w", before.Name, proof.ErrUnproven)
@@ -70,7 +70,7 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 	for _, annotations := range []map[string]string{before.Annotations, after.Annotations} {
 		for key := range annotations {
 			if !strings.HasPrefix(key, v1alpha1.Prefix) && key != mirrorsnapshot.AnnBeingCreated && before.Annotations[key] != after.Annotations[key] {
-				return foreign(before, "only its xylem.io annotations and those of a csi-snapshotter are ours to change")
+				return foreign(before, "Xylem may change only its xylem.io annotations and those of a csi-snapshotter")
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}
 	if !equality.Semantic.DeepEqual(allowed, after) {
-		return foreign(before, "only its annotations, the finalizer of its driver once it is deleted, and policy Retain are ours to change")
+		return foreign(before, "Xylem may change only its annotations, the finalizer of its driver once it is deleted, and its policy to Retain")
 	}
 	return r.patch(ctx, by, before, after)
 }

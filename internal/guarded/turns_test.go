@@ -99,7 +99,7 @@ func TestTurns(t *testing.T) {
 
 // A waiting write is not sent if the fence is lost or the caller gives up, and does not delay
 // others afterwards.
-func TestTurnsInVain(t *testing.T) {
+func TestAbandonedTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		host, fence := &slow{end: make(chan struct{})}, &closing{}

@@ -149,13 +149,13 @@ func (p preconditioned) Data(after client.Object) ([]byte, error) {
 	// original.
 	before, ok := p.before.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no API object", p.before)
+		return nil, fmt.Errorf("%T is not an API object", p.before)
 	}
 	before.SetUID("")
 	before.SetResourceVersion("")
 	after, ok = after.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no API object", p.before)
+		return nil, fmt.Errorf("%T is not an API object", p.before)
 	}
 	after.SetUID(p.before.GetUID())
 	after.SetResourceVersion(p.before.GetResourceVersion())

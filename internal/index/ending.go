@@ -57,7 +57,7 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	var podList corev1.PodList
 	list := func(into client.ObjectList, where string) error {
 		if err := r.List(ctx, into, client.MatchingFields{ending: where}, ReadOnly); err != nil {
-			return fmt.Errorf("look up, in a %T, what is on its way out: %w", into, err)
+			return fmt.Errorf("look up, in a %T, what is being deleted: %w", into, err)
 		}
 		return nil
 	}

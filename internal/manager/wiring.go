@@ -109,7 +109,7 @@ func (w *wiring) add(ctx context.Context) error {
 		return fmt.Errorf("add the gate of claims: %w", err)
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
-		return fmt.Errorf("add the look for the host's snapshots: %w", err)
+		return fmt.Errorf("add the check for the host's snapshots: %w", err)
 	}
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{

@@ -131,7 +131,7 @@ func TestHostileVersion(t *testing.T) {
 }
 
 // An endless response takes no more memory than a large response (I8).
-func TestAnswersAreBounded(t *testing.T) {
+func TestResponsesAreLimited(t *testing.T) {
 	for name, header := range map[string]bool{"the body": false, "the header": true} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +161,7 @@ func TestAnswersAreBounded(t *testing.T) {
 }
 
 // An error from the member is shown shortened, sanitized, and without the token (I8).
-func TestComplaintsHideTheToken(t *testing.T) {
+func TestErrorsHideTheToken(t *testing.T) {
 	for name, code := range map[string]int{"refused": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "ill": http.StatusInternalServerError, "moved": http.StatusFound} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

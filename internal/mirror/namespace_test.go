@@ -50,7 +50,7 @@ func TestLeafNamespace(t *testing.T) {
 	}
 }
 
-func TestMadeByUs(t *testing.T) {
+func TestCreatedByXylem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Namespace)
 		want   bool

@@ -421,23 +421,23 @@ func TestRefused(t *testing.T) {
 		who, path string
 		code      int
 	}{
-		"anonymous":                                {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"anonymous, another path":                  {"", "/nothing", http.StatusUnauthorized},
-		"the anonymous user":                       {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"a failing authenticator":                  {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"without the right":                        {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
-		"without the right, a missing Pod":         {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
-		"without the right, a Pod on another node": {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
-		"a right on another node":                  {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
-		"a missing Pod":                            {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
-		"a Pod on a node of the host":              {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
-		"health, without the right":                {"admin", "/healthz", http.StatusForbidden},
-		"health":                                   {"root", "/healthz", http.StatusOK},
-		"another path of kubelets":                 {"root", "/runningpods/", http.StatusNotFound},
-		"other metrics of kubelets":                {"root", "/metrics/cadvisor", http.StatusNotFound},
-		"metrics of a node of the host":            {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
-		"metrics without a node":                   {"scraper", "/metrics/resource", http.StatusNotFound},
-		"metrics of a longer path":                 {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
+		"anonymous":                                 {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"anonymous, another path":                   {"", "/nothing", http.StatusUnauthorized},
+		"the anonymous user":                        {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"a failing authenticator":                   {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"without permission":                        {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
+		"without permission, a missing Pod":         {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
+		"without permission, a Pod on another node": {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"permission for another node":               {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"a missing Pod":                             {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
+		"a Pod on a node of the host":               {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
+		"health, without permission":                {"admin", "/healthz", http.StatusForbidden},
+		"health":                                    {"root", "/healthz", http.StatusOK},
+		"another path of kubelets":                  {"root", "/runningpods/", http.StatusNotFound},
+		"other metrics of kubelets":                 {"root", "/metrics/cadvisor", http.StatusNotFound},
+		"metrics of a node of the host":             {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
+		"metrics without a node":                    {"scraper", "/metrics/resource", http.StatusNotFound},
+		"metrics of a longer path":                  {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, content := w.get(t, tc.who, tc.path)
@@ -587,7 +587,7 @@ func TestNoLink(t *testing.T) {
 		says  string
 	}{
 		"another replica leads":                   {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
+		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
 		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // Drivers are the names of the drivers of host PVs. The CSINode of a virtual node names them.
 func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
 
-// ReadsCSINodes reports whether the host's scheduler may look at CSINodes: its API server sets a
+// ReadsCSINodes reports whether the host's scheduler may check CSINodes: its API server sets a
 // default for the field, and an earlier one drops the field. The CSIDriver may be nil.
 func ReadsCSINodes(driver *storagev1.CSIDriver) bool {
 	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil

@@ -30,10 +30,10 @@ func Taken(node *corev1.Node, clusterID string) bool {
 // TakenBy describes the conflict and its solution, for a condition or an event.
 func TakenBy(node *corev1.Node) string {
 	if IsVirtual(node) {
-		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name; or, if that cluster is gone for good, delete the Node once it has no Pods",
+		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name; or, if that cluster is gone permanently, delete the Node once it has no Pods",
 			node.Name, node.Labels[v1alpha1.LabelCluster], node.Labels[v1alpha1.LabelClusterID])
 	}
-	return fmt.Sprintf("Node %q exists already, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
+	return fmt.Sprintf("Node %q already exists, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
 }
 
 // ReadyCondition returns the NodeReady condition of a registration. It reads the condition from
@@ -100,7 +100,7 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate it for longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
 			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
 	}
-	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
+	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost permanently, delete its ClusterRegistration and annotate that with %s=true",
 		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 

@@ -28,7 +28,7 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {
 	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Use a class of that driver",
 			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
 	case a.Forbidden:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",

@@ -81,7 +81,7 @@ func (r Rules) lacksLabel(has map[string]string) string {
 }
 
 // reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects there have
-// rights in a member that no tenant of a host may get, so Xylem never pushes to such a namespace,
+// permissions in a member that no tenant of a host may get, so Xylem never pushes to such a namespace,
 // regardless of its labels.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace

@@ -122,15 +122,15 @@ func TestRefuseSource(t *testing.T) {
 		source *datasource.Source
 		reason string
 	}{
-		"none":                 {nil, ""},
-		"a claim":              {&datasource.Source{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
-		"a snapshot":           {&datasource.Source{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
-		"listed":               {&datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}, ""},
-		"another kind":         {&datasource.Source{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"another group":        {&datasource.Source{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"no group":             {&datasource.Source{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"in another namespace": {&datasource.Source{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"a claim in another":   {&datasource.Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
+		"none":                         {nil, ""},
+		"a claim":                      {&datasource.Source{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
+		"a snapshot":                   {&datasource.Source{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
+		"listed":                       {&datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}, ""},
+		"another kind":                 {&datasource.Source{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"another group":                {&datasource.Source{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"no group":                     {&datasource.Source{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"in another namespace":         {&datasource.Source{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a claim in another namespace": {&datasource.Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

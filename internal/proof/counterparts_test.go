@@ -28,16 +28,16 @@ func TestCounterparts(t *testing.T) {
 		restored error
 		want     Counterparts
 	}{
-		"it has none":                         {live: clusterOf()},
-		"it has it":                           {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
-		"it has it, and was restored":         {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
-		"it has its own claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
-		"it has the one of an earlier claim of the name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) {
+		"the member has no leaf":                      {live: clusterOf()},
+		"the member has a leaf":                       {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
+		"the member has a leaf, and was restored":     {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
+		"the member has its own claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
+		"the member has the leaf of an earlier claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) {
 			mirror.OriginFor("host-id", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "older"}}).Stamp(c)
 		})},
-		"it lacks it, and may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
-		"it does not respond":                     {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
-		"it has no Link":                          {want: Counterparts{Unasked: []string{"cluster39"}}},
+		"the member has no leaf, and may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"the member does not respond":                        {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"the member has no Link":                             {want: Counterparts{Unasked: []string{"cluster39"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := Other{Registration: "cluster39", Unrestored: func(context.Context) error { return tc.restored }}

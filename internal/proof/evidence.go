@@ -141,7 +141,7 @@ func (e Keeping) Covers(_ witness.Key, action Action, object client.Object) erro
 		return err
 	}
 	if !e.Leaf.of(claim) || !Outlives(e.Leaf.pv, claim) {
-		return witness.Unproven("the volume of leaf claim %q may go with it", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("the volume of leaf claim %q may be deleted with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.w == nil {
 		if !e.None.of(claim) {

@@ -44,7 +44,7 @@ func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	began := p.Clock.Now()
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(seen))
 	if err != nil {
-		return RootUnchanged{}, false, fmt.Errorf("prove that claim %s is still as it was: %w", client.ObjectKeyFromObject(seen), err)
+		return RootUnchanged{}, false, fmt.Errorf("prove that claim %s is unchanged: %w", client.ObjectKeyFromObject(seen), err)
 	}
 	if now == nil || now.UID != seen.UID || now.Spec.VolumeName != seen.Spec.VolumeName ||
 		now.Annotations[v1alpha1.AnnotationPlacedIn] != seen.Annotations[v1alpha1.AnnotationPlacedIn] ||
@@ -96,7 +96,7 @@ func (p Prover) hostVolume(ctx context.Context, seen *corev1.PersistentVolume, s
 	began := p.Clock.Now()
 	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(seen.Name))
 	if err != nil {
-		return hostVolume{}, false, fmt.Errorf("prove that volume %s is as it was seen: %w", seen.Name, err)
+		return hostVolume{}, false, fmt.Errorf("prove that volume %s is unchanged: %w", seen.Name, err)
 	}
 	if now == nil || now.UID != seen.UID || leafOf(now) != leafOf(seen) || !still(now) {
 		return hostVolume{}, false, nil

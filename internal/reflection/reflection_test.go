@@ -152,7 +152,7 @@ func TestSummarize(t *testing.T) {
 		"all":                    {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
 		"none":                   {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
 		"as many as the maximum": {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
-		"one more than the maximum: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"leaves out 1 class,", "c003"}, 3},
+		"one more than the maximum: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"omits 1 class,", "c003"}, 3},
 		"many more": {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
 		"a registration from before the maximum existed": {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
@@ -248,7 +248,7 @@ func TestNoteReportsChanges(t *testing.T) {
 		want          bool
 	}{
 		{"first seen, without classes", "id", nil, true},
-		{"the same", "id", nil, false},
+		{"seen again, without classes", "id", nil, false},
 		{"a class", "id", []Class{class("a", del, true)}, true},
 		{"the same class", "id", []Class{class("a", del, true)}, false},
 		{"expansion no longer allowed", "id", []Class{class("a", del, false)}, true},

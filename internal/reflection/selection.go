@@ -71,7 +71,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"Xylem leaves out %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise it, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
+			"Xylem omits %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise it, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
 	}
 	return s
 }

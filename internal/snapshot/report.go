@@ -85,13 +85,13 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 
 // Unregistered reports that no registration has the cluster.
 func Unregistered(clusterID string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost permanently, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
 
 // ReportReleased reports that the member keeps the snapshot.
 func (s *Observed) ReportReleased() *mirror.Refusal {
 	if mirrorsnapshot.Abandoned(s.Host) {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
+		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem does not destroy its data, and does nothing else with it. Delete the snapshot, or remove the annotation",
 			v1alpha1.AnnotationAbandon, s.Host.Name)
 	}
 	return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",

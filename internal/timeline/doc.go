@@ -6,7 +6,7 @@
 // lastPhaseTransitionTime of the host PV, and the Pod's conditions and container statuses. Their
 // resolution is one second. Those of leaf objects are of the member's clock.
 //
-// A step is left out unless both of its ends are known. A step that seems to end before it starts, or
-// to start before the claim existed, is left out too: either the clocks of both clusters differ, or
+// A step is omitted unless both of its ends are known. A step that seems to end before it starts, or
+// to start before the claim existed, is omitted too: either the clocks of both clusters differ, or
 // the objects are older than the claim, as adopted volumes and promises can be.
 package timeline

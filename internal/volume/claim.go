@@ -97,7 +97,7 @@ func (s *Observed) Apart() bool {
 }
 
 // Agreed reports whether the scheduler has selected this member. If recovery reassigned the
-// claim to it, selected-node is no evidence.
+// claim to it, selected-node is not evidence.
 func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })

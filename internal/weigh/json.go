@@ -76,7 +76,7 @@ func (j *JSON) structure(c byte) error {
 		}
 	case '}', ']':
 		if j.depth--; j.depth < 0 {
-			return fmt.Errorf("%w: no JSON", ErrMalformed)
+			return fmt.Errorf("%w: not JSON", ErrMalformed)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (s *scale) add(cost int64) error {
 // document weighs a wrapped object, of the kind in its TypeMeta.
 func (s *scale) document(data []byte) error {
 	if !bytes.HasPrefix(data, magic) {
-		return fmt.Errorf("%w: no protobuf of Kubernetes", ErrMalformed)
+		return fmt.Errorf("%w: not Kubernetes protobuf", ErrMalformed)
 	}
 	data = data[len(magic):]
 	if err := s.add(int64(len(data))); err != nil {

@@ -44,7 +44,7 @@ func (p *ports) take() (string, error) {
 			continue
 		}
 		address := net.JoinHostPort(loopback, port)
-		l, err := net.Listen("tcp", address) //nolint:noctx // Returns at once.
+		l, err := net.Listen("tcp", address) //nolint:noctx // Returns immediately.
 		if err != nil {
 			_ = lock.Close()
 			continue

@@ -130,7 +130,7 @@ func TestProxyCutResetsAndRefuses(t *testing.T) {
 	again.hear(t, "back")
 }
 
-func TestProxyBlackholeHoldsAndGoesOn(t *testing.T) {
+func TestProxyBlackholePausesAndContinues(t *testing.T) {
 	p := newProxy(t)
 	old := dial(t, p)
 	old.say(t, "before")

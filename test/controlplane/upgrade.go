@@ -7,7 +7,7 @@ import (
 
 // Upgrade replaces kube-apiserver, and then kube-controller-manager and kube-scheduler, by those of
 // another minor version, with the same etcd, arguments and addresses. In between, the API does not
-// answer. Wipe and Restore keep the version. "" is the version of test/kube.
+// respond. Wipe and Restore keep the version. "" is the version of test/kube.
 func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	programs, err := c.programs.of(version)
 	if err != nil {

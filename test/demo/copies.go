@@ -51,7 +51,7 @@ func (d *demo) snapshot(ctx context.Context) error {
 	return d.writeDisk(nginxClaim, tuesdayData)
 }
 
-// checkSnapshot checks that the snapshot was taken once, and that no action in the member alone can
+// checkSnapshot checks that the snapshot was taken once, and that no action only in the member can
 // destroy it.
 func (d *demo) checkSnapshot(ctx context.Context) error {
 	counts, err := d.countCalls(ledger.CreateSnapshot, nginxClaim)

@@ -280,7 +280,7 @@ func (d *demo) diskID(m *view, claim string) (string, error) {
 
 // absent is met when a cluster no longer has any object of the example.
 func (d *demo) absent(v *view, volume string) condition {
-	return condition{"nothing of the example is left in " + v.Name(), func() (string, error) {
+	return condition{"no objects of the example are left in " + v.Name(), func() (string, error) {
 		var left []string
 		for _, pod := range v.labelled(space, "app", nginxApp) {
 			left = append(left, "Pod "+pod.Name)

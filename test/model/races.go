@@ -31,7 +31,7 @@ var races = []race{
 		"the cache catches up", "leaf_pv: ",
 	},
 	{
-		"an admin sets a volume to Retain whose destruction has begun: the member's provisioner destroys it first, or Xylem sets it to Retain",
+		"an admin sets Retain on a volume whose destruction has begun: the member's provisioner destroys it first, or Xylem sets it to Retain",
 		"member: the provisioner destroys the disk", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{

@@ -18,6 +18,9 @@ type exception struct {
 	access     access
 }
 
+// readAgain is why recovery need not watch what it reads.
+const readAgain = "read when the claim's timeout has passed, and then at intervals until a member is found"
+
 // exceptions has the reason of each exception. An unnecessary one fails the test.
 var exceptions = map[exception]string{
 	{"claimtrace.reconciler", access{leaf, "PersistentVolume"}}: "the volume of the leaf claim, which is watched",
@@ -27,20 +30,20 @@ var exceptions = map[exception]string{
 	{"clusterregistration.Reconciler", access{host, "StorageClass"}}: "for the condition ClassesReflected: reflected_class watches them, and the record that both share enqueues the registration",
 
 	{"leafevent.reconciler", access{host, "PersistentVolumeClaim"}}: "an event is copied to the objects that exist when it arrives; an event that arrives too early is retried",
-	{"leafevent.reconciler", access{host, "Pod"}}:                   "the same",
-	{"leafevent.reconciler", access{leaf, "PersistentVolumeClaim"}}: "the same",
-	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "the same",
+	{"leafevent.reconciler", access{host, "Pod"}}:                   "like claims: an event is copied to the objects that exist when it arrives",
+	{"leafevent.reconciler", access{leaf, "PersistentVolumeClaim"}}: "only for an event that has arrived",
+	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "only for an event that has arrived",
 
 	{"leafpod.reconciler", access{host, "Node"}}:                "the member's own node, for the checks of a kubelet when a Pod is bound; a missing node is an error, and retried",
 	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "to find other members that could take a Pod; if there are none, it is read again at intervals",
-	{"leafpod.reconciler", access{host, "StorageClass"}}:        "the same",
+	{"leafpod.reconciler", access{host, "StorageClass"}}:        "to find other members, like the registrations",
 
-	{"leafpod.reconciler", access{host, "Namespace"}}: "the same",
+	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, like the registrations",
 
 	{"rootpod.reconciler", access{host, "Node"}}: "for the checks of a kubelet, also of another node to which the scheduler bound the Pod; for nodes that it selected for claims, only that they are known: its next selection changes the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler nominates no node: its next attempt changes the Pod",
 
-	{"hostservice.Reconciler", access{host, "Node"}}:                "the same",
+	{"hostservice.Reconciler", access{host, "Node"}}:                "whether a Pod's node is virtual, which does not change",
 	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "for the text of that event",
 
 	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "the scheduler retries the Pod when the class of its claim is created, which changes the Pod",
@@ -51,13 +54,13 @@ var exceptions = map[exception]string{
 	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, they are checked again at intervals",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
 
-	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timeout has passed; if there is no place for the claim, it is read again at intervals",
-	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   "the same",
-	{"recovery.reconciler", access{host, "Node"}}:                  "the same",
-	{"recovery.reconciler", access{host, "StorageClass"}}:          "the same",
-	{"recovery.reconciler", access{leaf, "Event"}}:                 "the same",
-	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      "the same",
-	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: "the same",
+	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    readAgain,
+	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   readAgain,
+	{"recovery.reconciler", access{host, "Node"}}:                  readAgain,
+	{"recovery.reconciler", access{host, "StorageClass"}}:          readAgain,
+	{"recovery.reconciler", access{leaf, "Event"}}:                 readAgain,
+	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      readAgain,
+	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: readAgain,
 
 	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "not used: it comes with the members",
 	{"source.Reconciler", access{host, "Pod"}}:                "only which of several members it prefers: the scheduler's selection changes the claim",
@@ -66,9 +69,9 @@ var exceptions = map[exception]string{
 
 	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "its volume, which does not change while it is bound: the snapshot-controller creates a content only for a bound claim",
 	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the volume of the leaf claim, which is watched",
-	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "as root_snapshot",
-	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the same",
-	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "the same",
+	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "like root_snapshot: its volume, which does not change while it is bound",
+	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "like root_snapshot: the volume of the leaf claim, which is watched",
+	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "like root_snapshot: its volume, which does not change while it is bound",
 
 	{"reflectedclass.observer", access{host, "StorageClass"}}: "only for classes that were published before the manager started",
 }

@@ -47,6 +47,15 @@ var idioms = []rule{
 	{regexp.MustCompile(`\b(the|its|their) data (stay|(are|were) (kept|lost|deleted|there|being))\b`), `"data is", "data stays"`},
 	{regexp.MustCompile(`\broot (lives|is living)\b|\bclaim lives\b`), `"exists"`},
 	{regexp.MustCompile(`\bstrangers?'s?\b`), `"foreign"`},
+	{regexp.MustCompile(`^the same,`), `what the case is`},
+	{regexp.MustCompile(`\bexists already\b`), `"already exists"`},
+	{regexp.MustCompile(`\b(lost|gone|away) for good\b`), `"permanently"`},
+	{regexp.MustCompile(`\bours to (write|change|delete)\b`), `"Xylem may"`},
+	{regexp.MustCompile(`\b(has|have) nothing of\b`), `"has no objects of"`},
+	{regexp.MustCompile(`\bunless given\b`), `"if not set"`},
+	{regexp.MustCompile(`\b(does|did|do) not answer\b`), `"does not respond"`},
+	{regexp.MustCompile(`\bis no (valid|virtual|evidence|label|identity|API)\b`), `"is not a"`},
+	{regexp.MustCompile(`\bin vain\b`), `"without effect"`},
 }
 
 // outside are the paths whose text the idioms do not cover, such as these rules themselves and a

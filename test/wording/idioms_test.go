@@ -36,9 +36,12 @@ func TestIdioms(t *testing.T) {
 		"nothing needs it any more.":                          {`"any more.": write "no longer"`},
 		"the leaf PV is put to Delete":                        {`"put to Delete": write "set to Delete"`},
 		"the condition says why":                              {`"condition says why": write "shows", or "reports"`},
+		"the same, without a leaf claim":                      {`"the same,": write what the case is`},
+		"Node \"a\" exists already":                           {`"exists already": write "already exists"`},
 		"run `kubectl by hand`":                               nil,
 		"on the other hand, a claim has no more than one":     nil,
 		"the disk is deleted with its claim":                  nil,
+		"it is the same, and the object already exists":       nil,
 		"if any more Pods need the data, or all the same one": nil,
 		"the member's data stays, and nothing is taken":       nil,
 	} {

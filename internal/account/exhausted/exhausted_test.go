@@ -35,11 +35,11 @@ func TestLimit(t *testing.T) {
 		"another class":                                     {notes: []note{{"slow", "1Gi", time.Minute}}},
 		"less than what failed":                             {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
 		"a fraction of a byte":                              {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
-		"over":                                              {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
+		"the time is over":                                  {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
 		"the smallest failed size":                          {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
 		"the larger size counts longer":                     {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, at: time.Minute, want: limit{2<<30 - 1, after(time.Hour), true}},
 		"failed again, for longer":                          {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
-		"never for less":                                    {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
+		"a shorter failure does not shorten it":             {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
 		"the driver reported again":                         {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "fast"},
 		"re-created, other class":                           {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
 		"a volume of that size was provisioned":             {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
@@ -65,7 +65,7 @@ func TestLimit(t *testing.T) {
 }
 
 // Only changes enqueue the controller that publishes capacity.
-func TestWakes(t *testing.T) {
+func TestEnqueues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -93,7 +93,7 @@ func TestWakes(t *testing.T) {
 		want []string
 	}{
 		{"noted", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
-		{"the same again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
+		{"noted again, without a change", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
 		{"implied by it", func() { book.Note("fast", resource.MustParse("2Gi"), until) }, nil},
 		{"smaller", func() { book.Note("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
 		{"forgotten", func() { book.Forget("fast") }, []string{"fast"}},

@@ -41,7 +41,7 @@ type run struct {
 	cr           *v1alpha1.ClusterRegistration
 	there        mirror.Member
 	leaf         *corev1.PersistentVolume
-	// asks is the host PV. If it has a UID, it exists already.
+	// asks is the host PV. If it has a UID, it already exists.
 	asks *corev1.PersistentVolume
 }
 
@@ -70,9 +70,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 	}
 	flags := c.Flags()
 	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
-	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host; that of VOLUME unless given.")
-	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host; the one that maps to VOLUME's class in the member unless given.")
-	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it; any matching claim unless given.")
+	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host; that of VOLUME if not set.")
+	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host; the one that maps to VOLUME's class in the member if not set.")
+	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it; any matching claim if not set.")
 	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete too.")
 	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the PersistentVolumes.")
 	r.dry.AddFlag(c, "check what it would do, and change nothing.", "let both clusters validate the writes, too.")
@@ -84,7 +84,7 @@ func (r *run) validate() error {
 	namespace, name, ok := strings.Cut(r.claim, "/")
 	switch {
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Give a kubeconfig of an admin of the member, who consents to the adoption")
+		return errors.New("--member-kubeconfig is missing. Specify a kubeconfig of an admin of the member, who consents to the adoption")
 	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
 		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
 	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):

@@ -59,7 +59,7 @@ func (r *run) open(ctx context.Context) error {
 	case r.there.ClusterID == "":
 		return fmt.Errorf("the manager has not connected to member %q yet, so its cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf(access.OtherCluster+". Give the kubeconfig of that member", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
+		return fmt.Errorf(access.OtherCluster+". Specify the kubeconfig of that member", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {

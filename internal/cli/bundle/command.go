@@ -84,7 +84,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	file, err := os.OpenFile(o.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%q exists already, and is left alone. Give another file with --file", o.file)
+		return fmt.Errorf("%q already exists, and is left alone. Specify another file with --file", o.file)
 	}
 	if err != nil {
 		return fmt.Errorf("create the archive: %w", err)

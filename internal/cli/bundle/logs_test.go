@@ -16,14 +16,14 @@ func TestTail(t *testing.T) {
 		limit int64
 		want  string
 	}{
-		"empty":             {"", 10, ""},
-		"short":             {"a\nb\n", 10, "a\nb\n"},
-		"without an end":    {"a\nb", 10, "a\nb"},
-		"the last lines":    {"first\nsecond\nthird\n", 14, "second\nthird\n"},
-		"cut in a line":     {"first\nsecond\nthird\n", 10, "third\n"},
-		"one long line":     {strings.Repeat("x", 100), 10, ""},
-		"much":              {strings.Repeat("0123456789\n", 100_000), 25, "0123456789\n0123456789\n"},
-		"as long as it may": {"a\nb\n", 4, "a\nb\n"},
+		"empty":                      {"", 10, ""},
+		"short":                      {"a\nb\n", 10, "a\nb\n"},
+		"without a trailing newline": {"a\nb", 10, "a\nb"},
+		"the last lines":             {"first\nsecond\nthird\n", 14, "second\nthird\n"},
+		"limit within a line":        {"first\nsecond\nthird\n", 10, "third\n"},
+		"one long line":              {strings.Repeat("x", 100), 10, ""},
+		"much":                       {strings.Repeat("0123456789\n", 100_000), 25, "0123456789\n0123456789\n"},
+		"exactly the limit":          {"a\nb\n", 4, "a\nb\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := tail(iotest.OneByteReader(strings.NewReader(tc.log)), tc.limit)

@@ -13,11 +13,11 @@ func TestColour(t *testing.T) {
 		flag, noColor string
 		want          string
 	}{
-		"into a file":             {colorAuto, "", "x"},
-		"asked for":               {colorAlways, "", "\x1b[31mx\x1b[0m"},
-		"asked for, and NO_COLOR": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
-		"not asked for":           {colorNever, "", "x"},
-		"NO_COLOR":                {colorAuto, "1", "x"},
+		"into a file":                         {colorAuto, "", "x"},
+		"asked for":                           {colorAlways, "", "\x1b[31mx\x1b[0m"},
+		"requested, although NO_COLOR is set": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
+		"not requested":                       {colorNever, "", "x"},
+		"NO_COLOR":                            {colorAuto, "1", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", tc.noColor)

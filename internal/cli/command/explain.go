@@ -33,7 +33,7 @@ func Explain(who string, config *rest.Config, err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is gone, and run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
-		return fmt.Errorf(access.Forbidden+": %w. Give a kubeconfig of a cluster admin", who, err)
+		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig of a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // by an admission policy or a quota, which explains the reason in its message
 		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):

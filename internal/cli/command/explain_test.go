@@ -24,11 +24,11 @@ func TestExplainOfForbidden(t *testing.T) {
 		err  error
 		want string
 	}{
-		"RBAC":                            {apierrors.NewForbidden(secrets, "a", errors.New(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "xylem-system"`)), right},
-		"more rights than one's own":      {apierrors.NewForbidden(secrets, "a", errors.New(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`)), right},
-		"a namespace that is terminating": {terminating, wait},
-		"an admission policy":             {apierrors.NewForbidden(secrets, "a", errors.New("ValidatingAdmissionPolicy 'owners' with binding 'owners' denied request: no owner")), refuses},
-		"a quota":                         {apierrors.NewForbidden(secrets, "a", errors.New("exceeded quota: few, requested: secrets=1, used: secrets=1, limited: secrets=1")), refuses},
+		"RBAC":                               {apierrors.NewForbidden(secrets, "a", errors.New(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "xylem-system"`)), right},
+		"more permissions than the user has": {apierrors.NewForbidden(secrets, "a", errors.New(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`)), right},
+		"a namespace that is terminating":    {terminating, wait},
+		"an admission policy":                {apierrors.NewForbidden(secrets, "a", errors.New("ValidatingAdmissionPolicy 'owners' with binding 'owners' denied request: no owner")), refuses},
+		"a quota":                            {apierrors.NewForbidden(secrets, "a", errors.New("exceeded quota: few, requested: secrets=1, used: secrets=1, limited: secrets=1")), refuses},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := command.Explain("the member", &rest.Config{Host: "https://there"}, c.err).Error()

@@ -34,7 +34,7 @@ type Member struct {
 // AddFlags adds the flags.
 func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
 	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "File with a kubeconfig of an admin of the member: "+purpose)
-	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig; its current one unless given.")
+	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig; its current one if not set.")
 }
 
 // Config returns the client configuration, with the contents of files that the kubeconfig

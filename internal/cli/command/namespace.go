@@ -18,7 +18,7 @@ import (
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
 // Ours reports whether the plugin created or changed the object, by its managed fields. The
-// label is no evidence, because `kubectl apply -k` sets the same. Pure.
+// label is not evidence, because `kubectl apply -k` sets the same. Pure.
 func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }

@@ -56,10 +56,10 @@ func NewCommand(env *command.Env) *cobra.Command {
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
 	c := &cobra.Command{
 		Use:   "deregister NAME",
-		Short: "Leave a member in order",
-		Long: "Shows what the host has in the member and what will become of it, then deletes the registration, waits until\n" +
+		Short: "Deregister a member cleanly",
+		Long: "Shows what the host has in the member and what happens to it, then deletes the registration, waits until\n" +
 			"the manager has left, and removes the Secret with the kubeconfig. With --member-kubeconfig it also removes\n" +
-			"what register made in the member. No volume that a claim uses is destroyed.",
+			"what register created in the member. No volume that a claim uses is destroyed.",
 		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
 			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",
 		Args: cobra.ExactArgs(1),
@@ -157,7 +157,7 @@ func (r *run) openMember(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return fmt.Errorf(access.IsHost+". Give the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
+		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		}
 		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf(access.OtherCluster+". Give the kubeconfig of that member", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherCluster+". Specify the kubeconfig of that member", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }
@@ -341,7 +341,7 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 			return err
 		}
 	} else {
-		r.stays("in the member: Xylem's account, rights and policies. Anybody who has one of its tokens can renew it until the account is deleted. To delete all of it, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
+		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has one of its tokens can renew it until the account is deleted. To delete all of it, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
 	}
 	for _, line := range r.kept {
 		fmt.Fprintf(r.env.Out, "Left %s\n", line)

@@ -107,7 +107,7 @@ func (r *run) clean(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if len(left.hosts) > 0 {
-		r.stays("in the member: Xylem's policies and rights, which other hosts also use (%s)", shown(left.hosts))
+		r.stays("in the member: Xylem's policies and permissions, which other hosts also use (%s)", shown(left.hosts))
 		return nil
 	}
 	objects, err := config.Member(config.Parts...) // including the account from an earlier version or from kubectl apply -k

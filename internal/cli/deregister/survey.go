@@ -88,7 +88,7 @@ func (s *survey) print(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v
 	fmt.Fprintf(out, "Deregistering %q (cluster ID %s), policy %s:\n", cr.Name, orUnknown(cr.Status.ClusterID), policy)
 	rows := s.fates(policy)
 	if len(rows) == 0 {
-		fmt.Fprintln(out, "  the member has nothing of this host")
+		fmt.Fprintln(out, "  the member has no objects of this host")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)

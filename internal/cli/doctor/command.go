@@ -32,9 +32,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation in the host and in members",
 		Long: `Check whether Xylem is installed as this version ships it, and whether what it needs works: definition, manager,
-rights, admission policies, CSIDrivers, feature gates, clocks, tokens, the path from the API server to the manager,
+permissions, admission policies, CSIDrivers, feature gates, clocks, tokens, the path from the API server to the manager,
 DaemonSets on virtual nodes, snapshots, and what earlier members left over; and in each member its version, clock,
-policies, rights and fence. Each finding has a remedy.
+policies, permissions and fence. Each finding has a remedy.
 
 It changes nothing, and is safe in production: it gets and lists objects, page by page, and asks the API servers who
 may do what. A member that is away costs two seconds. Members are read with their registrations' kubeconfigs, if you
@@ -42,7 +42,7 @@ may read those Secrets, and one of them with your own (--member-kubeconfig, --me
 its policies too. That one may be a cluster that is not registered, to see what is left there. What cannot be checked
 is named. As a cluster admin of the host, you can check everything there.
 
-The exit code is 0 if there is no error (there may be warnings), 1 if there is one, and 2 if the host does not answer.
+The exit code is 0 if there is no error (there may be warnings), 1 if there is one, and 2 if the host does not respond.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + judge.Kind + `, with the fields findings (level, check, cluster, message,
 toDo), missing and counts. Fields may be added, and keep their names and meaning.`,

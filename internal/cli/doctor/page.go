@@ -16,7 +16,7 @@ type page struct {
 	paint command.Paint
 	// width of the terminal in characters; 0 means unlimited.
 	width int
-	// problems leaves out what is well.
+	// problems omits what is well.
 	problems bool
 }
 

@@ -15,7 +15,7 @@ func TestPage(t *testing.T) {
 			{Level: judge.OK, Check: judge.CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
 			{Level: judge.Warning, Check: judge.CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
 			{Level: judge.OK, Check: judge.CheckConnection, Cluster: "a", Message: "it answers"},
-			{Level: judge.Error, Check: judge.CheckRights, Cluster: "b", Message: "a right is missing.", ToDo: "Grant it"},
+			{Level: judge.Error, Check: judge.CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
 		},
 		Missing: []model.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
 		Counts:  judge.Counts{OK: 2, Warnings: 1, Errors: 1},
@@ -31,7 +31,7 @@ func TestPage(t *testing.T) {
 Member a
   ok       it answers.
 Member b
-  error    a right is missing.
+  error    a role is missing.
            To do: Grant it.
 Not checked
   Secrets in b: forbidden
@@ -43,7 +43,7 @@ Not checked
   warning  the clock is wrong.
            To do: Set it.
 Member b
-  error    a right is missing.
+  error    a role is missing.
            To do: Grant it.
 Not checked
   Secrets in b: forbidden

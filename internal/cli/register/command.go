@@ -73,12 +73,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
-		Long: "Creates Xylem's namespace, a ServiceAccount for this host, its rights and admission policies in the member, and\n" +
+		Long: "Creates Xylem's namespace, a ServiceAccount for this host, its permissions and admission policies in the member, and\n" +
 			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then it waits until the manager has\n" +
 			"connected, and reports what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
 			"Run it again to repair the objects and to rotate the token. It undoes what it did if a step fails. To rotate\n" +
 			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
-			"and again. To end all tokens, delete the ServiceAccount in the member, and register again.",
+			"and again. To revoke all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
@@ -118,15 +118,15 @@ func NewCommand(env *command.Env) *cobra.Command {
 func (r *run) validate() error {
 	switch {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
-		return fmt.Errorf("%q is no valid name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
+		return fmt.Errorf("%q is not a valid name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Give a kubeconfig of an admin of the member")
+		return errors.New("--member-kubeconfig is missing. Specify a kubeconfig of an admin of the member")
 	case r.Lifetime < shortest || r.Lifetime > longest:
 		return fmt.Errorf("--token-lifetime=%s is out of range: use %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
-		return fmt.Errorf("this command creates ServiceAccount \"%s/%s\" in a member, and no other. For another name or namespace, install the chart xylem-member there, and give --member-prepared",
+		return fmt.Errorf("this command creates ServiceAccount \"%s/%s\" in a member, and no other. For another name or namespace, install the chart xylem-member there, and specify --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
 	if parts := r.parts(); r.Prepared && len(parts) > 0 {
@@ -186,7 +186,7 @@ func (r *run) do(ctx context.Context) error {
 		return r.printPlan()
 	}
 	if r.Way.Loopback() {
-		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Give another with --member-server\n", r.Way.Server)
+		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Specify another with --member-server\n", r.Way.Server)
 	}
 	cr, err := r.register(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *run) do(ctx context.Context) error {
 	return r.report(ctx, cr)
 }
 
-// plan computes what to create in the member for a host: an account for this host alone, unless
+// plan computes what to create in the member for a host: an account for this host only, unless
 // the member is prepared.
 func (r *run) plan(hostID string) (err error) {
 	if r.Prepared {
@@ -227,7 +227,7 @@ func (r *run) check(ctx context.Context) error {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf(access.IsHost+". Give the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
+		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err

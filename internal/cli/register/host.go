@@ -51,7 +51,7 @@ func (r *run) look(ctx context.Context) error {
 	var namespace corev1.Namespace
 	if err := r.host.Get(ctx, client.ObjectKey{Name: r.Env.Namespace}, &namespace); err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the host has no namespace %q. If Xylem is installed in another one, give --xylem-namespace", r.Env.Namespace)
+			return fmt.Errorf("the host has no namespace %q. If Xylem is installed in another one, specify --xylem-namespace", r.Env.Namespace)
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %q: %w", r.Env.Namespace, err))
 	}
@@ -78,7 +78,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	case r.before == nil:
 		return fmt.Errorf("the host already has a Secret \"%s/%s\": this command did not create it, and no registration uses it. Delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
-		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Give --overwrite-secret to replace them with a token that the manager renews, and to have deregister delete the Secret; or put new credentials there yourself",
+		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Specify --overwrite-secret to replace them with a token that the manager renews, and to have deregister delete the Secret; or put new credentials there yourself",
 			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there

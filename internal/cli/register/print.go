@@ -63,7 +63,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	return nil
 }
 
-// printNext prints what users need next: a class of Xylem's in the host, and the toleration.
+// printNext prints what users need next: one of Xylem's classes in the host, and the toleration.
 func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintln(r.Env.Out, "Next:")
 	var classes storagev1.StorageClassList

@@ -22,15 +22,15 @@ func TestPermanentReasons(t *testing.T) {
 		lasts  time.Duration
 		end    bool
 	}{
-		"a name taken, at first":         {reason: v1alpha1.ReasonNodeNameTaken, end: true},
-		"a name taken, of the last time": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
-		"a name taken, still":            {reason: v1alpha1.ReasonNodeNameTaken, before: before, lasts: insisting, end: true},
-		"unauthorized, at first":         {reason: v1alpha1.ReasonUnauthorized},
-		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling - time.Second},
-		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling, end: true},
-		"forbidden, for a while":         {reason: v1alpha1.ReasonForbidden, before: before, lasts: insisting},
-		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, lasts: memberpart.Settling, end: true},
-		"out of reach":                   {reason: v1alpha1.ReasonUnreachable, lasts: time.Hour},
+		"a taken name, at first":                 {reason: v1alpha1.ReasonNodeNameTaken, end: true},
+		"a taken name, reported before this run": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
+		"a taken name, still reported":           {reason: v1alpha1.ReasonNodeNameTaken, before: before, lasts: insisting, end: true},
+		"unauthorized, at first":                 {reason: v1alpha1.ReasonUnauthorized},
+		"unauthorized, for a while":              {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling - time.Second},
+		"unauthorized, still":                    {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling, end: true},
+		"forbidden, for a while":                 {reason: v1alpha1.ReasonForbidden, before: before, lasts: insisting},
+		"forbidden, still":                       {reason: v1alpha1.ReasonForbidden, before: before, lasts: memberpart.Settling, end: true},
+		"unreachable":                            {reason: v1alpha1.ReasonUnreachable, lasts: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Unix(0, 0))

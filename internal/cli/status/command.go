@@ -40,7 +40,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 pending, being deleted, orphaned), and when the manager's token for it expires; then the conditions that an admin
 must check, the Pods that wait, and how many volumes were provisioned recently.
 
-Only the host is read. The right to list ClusterRegistrations is needed; what else cannot be read is named.
+Only the host is read. The permission to list ClusterRegistrations is needed; what else cannot be read is named.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields members, pods, provisioned and
 missing. Fields may be added, and keep their names and meaning.`,

@@ -52,7 +52,7 @@ type Member struct {
 	// TokenExpires is when the manager's token expires. It is absent for other credentials.
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	Created      metav1.Time  `json:"created"`
-	// Problems are the conditions that an admin must look at.
+	// Problems are the conditions that an admin must check.
 	Problems []model.Condition `json:"problems,omitempty"`
 }
 
@@ -101,7 +101,7 @@ func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	return m
 }
 
-// Problems returns the conditions of a registration that an admin must look at.
+// Problems returns the conditions of a registration that an admin must check.
 func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
 	var problems []model.Condition
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
@@ -116,7 +116,7 @@ func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
 	return problems
 }
 
-// concerns reports whether an admin must look at a condition. Ready repeats the message of
+// concerns reports whether an admin must check a condition. Ready repeats the message of
 // another condition, except during deregistration. While destruction is suspended, Connected is
 // True with its own reason.
 func concerns(c, ready *metav1.Condition) bool {

@@ -75,13 +75,13 @@ func TestWaiting(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"no condition":              {&corev1.Pod{}, false},
-		"no node":                   {is(v1alpha1.PodPlaceable, corev1.ConditionFalse, v1alpha1.ReasonNoCapacity), true},
-		"pushed":                    {is(v1alpha1.PodPushed, corev1.ConditionTrue, v1alpha1.ReasonPushed), false},
-		"not pushed":                {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
-		"its member is away":        {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
-		"not ready by itself":       {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
-		"only the host's scheduler": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
+		"no condition":                        {&corev1.Pod{}, false},
+		"no node":                             {is(v1alpha1.PodPlaceable, corev1.ConditionFalse, v1alpha1.ReasonNoCapacity), true},
+		"pushed":                              {is(v1alpha1.PodPushed, corev1.ConditionTrue, v1alpha1.ReasonPushed), false},
+		"not pushed":                          {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
+		"its member is away":                  {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
+		"not ready because of its containers": {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
+		"only the host's scheduler":           {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, got := waiting(tc.pod); got != tc.want {

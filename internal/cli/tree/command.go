@@ -32,7 +32,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 host volume, member, claim and volume there with the real driver and handle, and the Pods on both sides; with
 states, ages, and the conditions and events that matter.
 
-The rights to read the namespace's objects in the host are enough. Of the member, the host's own records are
+The permissions to read the namespace's objects in the host are enough. Of the member, the host's own records are
 shown then. The member itself is read with your kubeconfig of it (--member-kubeconfig, --member-context), or,
 with --live, with that of its registration, if you may read that Secret. What cannot be read is named, and the
 rest is shown.

@@ -53,7 +53,7 @@ func parse(args []string) (target, error) {
 		}
 	}
 	if len(args) != 2 || args[1] == "" {
-		return target{}, fmt.Errorf("which object? Give KIND NAME or KIND/NAME, such as pvc/data; KIND is one of %s", strings.Join(offered, ", "))
+		return target{}, fmt.Errorf("which object? Specify KIND NAME or KIND/NAME, such as pvc/data; KIND is one of %s", strings.Join(offered, ", "))
 	}
 	kind := kinds[strings.ToLower(args[0])]
 	if kind == "" {

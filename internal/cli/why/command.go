@@ -36,14 +36,14 @@ func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "why pvc|pod NAME",
-		Short: "Say why a Pod does not run, or a claim is not bound, and what to do",
-		Long: `Say in one sentence why a Pod does not run or a claim is not bound, and in another what to do. The objects,
+		Short: "Show why a Pod does not run, or a claim is not bound, and what to do",
+		Long: `Show, in one sentence each, why a Pod does not run or a claim is not bound, and what to do. The objects,
 conditions and events of both clusters that show it follow. If there are several causes, the first one is the
 one to solve first; the others follow it. For a claim, the times that its steps took come last, as far as
 they are known; --live also reads the steps in the member.
 
 The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if that could not
-be found out. The same rights are enough as for kubectl xylem tree, and the same flags read the member itself.
+be found out. The same permissions are enough as for kubectl xylem tree, and the same flags read the member itself.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
 or Problem), summary, toDo, causes, evidence, times, missing and recorded. Fields may be added, and keep their names and
@@ -53,7 +53,7 @@ meaning.`,
   until kubectl xylem why pod/web-0; do sleep 5; done`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return command.Coded{Code: codeError, Err: fmt.Errorf("which object? Give pvc NAME or pod NAME\nSee '%s --help'", c.CommandPath())}
+				return command.Coded{Code: codeError, Err: fmt.Errorf("which object? Specify pvc NAME or pod NAME\nSee '%s --help'", c.CommandPath())}
 			}
 			return nil
 		},

@@ -51,7 +51,7 @@ func TestDecide(t *testing.T) {
 			`member "a"`, "evicts it when its tolerations for the node expire"}},
 		"marked by the node lifecycle controller": {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
 		"already marked":         {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
-		"not ready before":       {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
+		"already not ready":      {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
 		"never started":          {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
 		"finished":               {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
 		"deleted":                {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},

@@ -55,22 +55,22 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     act
 	}{
-		"offered":                        {seen(), create},
-		"up to date":                     {seen(standing()), nothing},
-		"no such class in the host":      {seen(func(o *observed) { o.hostClass = nil }), nothing},
-		"class gone from the host":       {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
-		"class gone from the member":     {seen(standing(), func(o *observed) { o.leaf = false }), remove},
-		"member lacks the class":         {seen(func(o *observed) { o.leaf = false }), nothing},
-		"a class of another provisioner": {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
-		"promise mode":                   {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
-		"an invalid class":               {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
-		"deregistering":                  {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
-		"registration gone":              {seen(func(o *observed) { o.registration = nil }), nothing},
-		"registered again":               {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
-		"a label lost":                   {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
-		"a foreign label stays":          {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
-		"a different size":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
-		"the driver reports capacity":    {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
+		"offered":                             {seen(), create},
+		"up to date":                          {seen(standing()), nothing},
+		"no such class in the host":           {seen(func(o *observed) { o.hostClass = nil }), nothing},
+		"the class was deleted in the host":   {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
+		"the class was deleted in the member": {seen(standing(), func(o *observed) { o.leaf = false }), remove},
+		"member lacks the class":              {seen(func(o *observed) { o.leaf = false }), nothing},
+		"a class of another provisioner":      {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
+		"promise mode":                        {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
+		"an invalid class":                    {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
+		"deregistering":                       {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
+		"registration gone":                   {seen(func(o *observed) { o.registration = nil }), nothing},
+		"registered again":                    {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
+		"a missing label":                     {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
+		"a foreign label stays":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
+		"a different size":                    {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
+		"the driver reports capacity":         {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
 		"the driver reports the published capacity": {seen(func(o *observed) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 			o.capacity = published(*o)

@@ -13,7 +13,7 @@ import (
 // members' capacities change with each volume.
 const tolerance = 1.25
 
-// estimate returns the free capacity to publish for a class of which the member reports none: the
+// estimate returns the free capacity to publish for a class for which the member reports none: the
 // median of the other members' capacities. It returns false if the member reports its capacity, or
 // if no other member does. From Kubernetes 1.37, the scheduler prefers the node with the lowest
 // share of requested capacity, so a member that counts as unlimited would get all claims.

@@ -57,7 +57,7 @@ func TestEstimate(t *testing.T) {
 		"others report none either": {seen(func(o *observed) {
 			o.others = []storagev1.CSIStorageCapacity{other("a91e", "", asUnlimited), other("77b2", "5Gi", asEstimate)}
 		}), math.MaxInt64, math.MaxInt64, false},
-		"its own object is no other member's": {seen(func(o *observed) {
+		"its own object does not count as another member's": {seen(func(o *observed) {
 			o.others = []storagev1.CSIStorageCapacity{other("3f0c", "5Gi")}
 		}), math.MaxInt64, math.MaxInt64, false},
 		"its driver reports capacity": {seen(beside("5Gi"), func(o *observed) {

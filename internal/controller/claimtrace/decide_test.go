@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		"the volume is not bound":                         {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
 		"a promise without its disk":                      {func(o *observed) { o.leafVolume = nil }, false, 0},
 		"the leaf is not in the cache":                    {func(o *observed) { o.leaf = nil }, false, 0},
-		"another manager led then":                        {func(o *observed) { o.since = at(11).Time }, false, 0},
+		"another manager was the leader then":             {func(o *observed) { o.since = at(11).Time }, false, 0},
 		"bound in the second in which this manager began": {func(o *observed) { o.since = at(10).Time }, true, 0},
 		"a promise that was bound before, and fulfilled since": {func(o *observed) {
 			o.since, o.leafVolume.CreationTimestamp = at(11).Time, at(12)

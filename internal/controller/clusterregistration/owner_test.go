@@ -59,10 +59,10 @@ func TestOlder(t *testing.T) {
 		a, b *v1alpha1.ClusterRegistration
 		want bool
 	}{
-		"created before":                      {made("b", now.Time), made("a", now.Add(time.Second)), true},
-		"created after":                       {made("a", now.Add(time.Second)), made("b", now.Time), false},
-		"created in the same second: by name": {made("a", now.Time), made("b", now.Time), true},
-		"the same in reverse order":           {made("b", now.Time), made("a", now.Time), false},
+		"created before":                               {made("b", now.Time), made("a", now.Add(time.Second)), true},
+		"created after":                                {made("a", now.Add(time.Second)), made("b", now.Time), false},
+		"created in the same second: by name":          {made("a", now.Time), made("b", now.Time), true},
+		"created in the same second, in reverse order": {made("b", now.Time), made("a", now.Time), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := older(tc.a, tc.b); got != tc.want {

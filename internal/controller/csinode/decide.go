@@ -20,10 +20,10 @@ const takenRetry = 30 * time.Second
 
 // observed is the input of decide.
 type observed struct {
-	// node is nil if it is no virtual node. csiNode has its name, even if it is foreign, or is nil.
+	// node is nil if it is not a virtual node. csiNode has its name, even if it is foreign, or is nil.
 	node    *corev1.Node
 	csiNode *storagev1.CSINode
-	// counts reports whether the host's scheduler may look at CSINodes.
+	// counts reports whether the host's scheduler may check CSINodes.
 	counts bool
 }
 
@@ -42,7 +42,7 @@ type decision struct {
 	again   time.Duration // 0: when an event enqueues the Node
 }
 
-// problem is a reason why the scheduler finds no CSINode of Xylem's.
+// problem is a reason why the scheduler finds no CSINode created by Xylem.
 type problem struct{ reason, message string }
 
 func decide(o observed) decision {

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		}},
 		"up to date":                 {csiNode: standing()},
 		"an entry of another driver": {csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = append(c.Spec.Drivers, other) })},
-		"a limit of an admin": {csiNode: standing(func(c *storagev1.CSINode) {
+		"a limit that an admin set": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.Spec.Drivers[0].Allocatable = &storagev1.VolumeNodeResources{Count: ptr.To[int32](3)}
 		})},
 		"an entry is gone": {
@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		"of an earlier registration": {
 			csiNode: standing(func(c *storagev1.CSINode) { c.Labels[v1alpha1.LabelCluster] = "earlier" }), do: patch, want: standing(),
 		},
-		"an owner of somebody else stays": {csiNode: standing(func(c *storagev1.CSINode) {
+		"a foreign owner reference stays": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "x", UID: "x"})
 		})},
 		"foreign": {csiNode: standing(func(c *storagev1.CSINode) { c.Labels = nil }), reason: v1alpha1.ReasonCSINodeNameTaken},
@@ -115,7 +115,7 @@ func TestCondition(t *testing.T) {
 		"nothing to report":   {node: virtual()},
 		"the same problem":    {node: node, problem: taken},
 		"another one":         {node: node, problem: notWritten(node.Name, errors.New("forbidden")), changes: true, since: first},
-		"a new one":           {node: virtual(), problem: taken, changes: true, since: later},
+		"a new problem":       {node: virtual(), problem: taken, changes: true, since: later},
 		"the problem is gone": {node: node, changes: true},
 	} {
 		t.Run(name, func(t *testing.T) {

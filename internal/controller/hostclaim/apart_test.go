@@ -17,7 +17,7 @@ import (
 // host_claim does not remove a selection on which root_pvc and recovery of a connected member
 // depend. It removes selections of nodes that represent no member, or a disconnected member
 // that has not begun.
-func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
+func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
 	kinds := map[string]selection{"": none, "node-a": virtual, "node-b": virtual, "worker": plain, "gone": missing}

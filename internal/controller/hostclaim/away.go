@@ -19,7 +19,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost permanently, delete its ClusterRegistration and annotate that with %s=true",
 				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}

@@ -33,23 +33,23 @@ func TestSuperseded(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"gone":                                             {},
-		"its claim has it":                                 {promise(in(corev1.VolumeBound)), claimed("root", own), false},
-		"its claim is about to have it":                    {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
-		"its claim has another volume":                     {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
-		"the same, released":                               {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
-		"the same, being deleted":                          {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
-		"the same, without Xylem's finalizer":              {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
-		"the same, retained":                               {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
-		"retained, its claim is about to have it":          {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
-		"retained, and its claim was deleted":              {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
-		"retained, and another claim has its claim's name": {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
-		"retained, another claim requests it":              {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
-		"its claim was deleted: the PV controller decides": {promise(in(corev1.VolumeBound)), nil, false},
-		"another claim reuses it":                          {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
-		"freed by an admin":                                {promise(in(corev1.VolumeAvailable), freed), nil, false},
-		"a member has it":                                  {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
-		"a volume of a member":                             {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
+		"gone":                                            {},
+		"its claim has it":                                {promise(in(corev1.VolumeBound)), claimed("root", own), false},
+		"its claim is about to have it":                   {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
+		"its claim has another volume":                    {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
+		"released, and its claim has another volume":      {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
+		"being deleted, and its claim has another volume": {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
+		"being deleted without Xylem's finalizer, and its claim has another volume": {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
+		"retained, and its claim has another volume":                                {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
+		"retained, its claim is about to have it":                                   {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
+		"retained, and its claim was deleted":                                       {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
+		"retained, and another claim has its claim's name":                          {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
+		"retained, another claim requests it":                                       {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
+		"its claim was deleted: the PV controller decides":                          {promise(in(corev1.VolumeBound)), nil, false},
+		"another claim reuses it":                                                   {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
+		"freed by an admin":                                                         {promise(in(corev1.VolumeAvailable), freed), nil, false},
+		"a member has it":                                                           {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
+		"a volume of a member":                                                      {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stepFor(t, tc.pv, tc.claim) == lifecycle.DropPromise; got != tc.want {
@@ -134,11 +134,11 @@ func TestOfClaim(t *testing.T) {
 		cache reads
 		want  string
 	}{
-		"not bound":                            {claimed("root", ""), there, ""},
-		"bound to its promise":                 {claimed("root", hostpv.PromiseName("root")), there, ""},
-		"bound to another volume":              {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
-		"the same, and it has no promise":      {claimed("root", "disk"), reads{}, ""},
-		"the same, and its promise is unknown": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
+		"not bound":               {claimed("root", ""), there, ""},
+		"bound to its promise":    {claimed("root", hostpv.PromiseName("root")), there, ""},
+		"bound to another volume": {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
+		"bound to another volume, and it has no promise":      {claimed("root", "disk"), reads{}, ""},
+		"bound to another volume, and its promise is unknown": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -197,5 +197,5 @@ func (n node) words(m mirror.Member) string {
 
 // failure returns a driver's error for a message.
 func failure(words string) string {
-	return cmp.Or(sanitize.Line(words, wordsLimit), "the driver gives no cause")
+	return cmp.Or(sanitize.Line(words, wordsLimit), "the driver reports no cause")
 }

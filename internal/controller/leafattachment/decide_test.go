@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"a driver that attaches nothing":                {observed{}, nil, 0},
 		"attached":                                      {observed{attachments: on("n1")}, isAttached, 0},
-		"attached, of a volume type of Kubernetes":      {observed{driver: "", attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "migrated.csi" })}}, isAttached, 0},
+		"an attached in-tree volume":                    {observed{driver: "", attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "migrated.csi" })}}, isAttached, 0},
 		"attached, the time is unknown":                 {observed{attachments: attachments{attachment("n1", func(a *storagev1.VolumeAttachment) { a.Status.Attached = true })}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:00Z`}, 0},
 		"the Pod was deleted":                           {observed{shown: before}, detached, 0},
 		"the attachment of another driver":              {observed{driver: driver, attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "other" })}}, nil, 0},
@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 		"withdrawn before it was attached":              {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
 		"withdrawn just now, before it was attached":    {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
 		"cannot be attached":                            {observed{attachments: attachments{attachment("n1", attachFails("the cable is loose."))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose` + ask}, 0},
-		"cannot be attached, for no cause":              {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver gives no cause` + ask}, 0},
+		"cannot be attached, without a reason":          {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver reports no cause` + ask}, 0},
 		"cannot be detached":                            {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
 		"cannot be detached, and another node needs it": {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy")), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
 		"still attached to another node":                {observed{attachments: attachments{attachment("n1", done), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z` + ask}, 0},

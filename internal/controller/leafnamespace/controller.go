@@ -130,7 +130,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// create creates the namespace. If it exists already, its watch event enqueues the request.
+// create creates the namespace. If it already exists, its watch event enqueues the request.
 func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	err := r.Leaf.Create(ctx, actor, leaf)
 	if apierrors.IsAlreadyExists(err) {

@@ -13,7 +13,7 @@
 // quiet period. First, live lists of every namespaced resource that the member serves must
 // prove that it contains only the objects that Kubernetes creates in every namespace. If
 // Xylem may not list a resource, or an API group does not respond, the namespace remains and
-// is checked again later. A manager without the right to list all resources in the member
+// is checked again later. A manager without the permission to list all resources in the member
 // therefore never deletes a namespace there, which is safe. The role in config/member only
 // allows listing Kubernetes' own resources.
 //

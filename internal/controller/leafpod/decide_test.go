@@ -118,13 +118,13 @@ func TestUnmetBy(t *testing.T) {
 		want   time.Duration // from now; 0: the member can fulfill it
 		tried  string
 	}{
-		"no condition":                                       {"", at(-time.Hour), 0, ""},
-		"failed in the member":                               {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
-		"a later Pod has the whole timeout":                  {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
-		"another reason, which does not concern this member": {"PlacedElsewhere", at(-time.Hour), 0, ""},
-		"the member lacks the class":                         {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
-		"failed before, and the pause lasts":                 {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
-		"the same, an older Pod":                             {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+		"no condition":                                         {"", at(-time.Hour), 0, ""},
+		"failed in the member":                                 {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a later Pod has the whole timeout":                    {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"another reason, which does not concern this member":   {"PlacedElsewhere", at(-time.Hour), 0, ""},
+		"the member lacks the class":                           {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the pause lasts":                   {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"failed before, the pause lasts, and the Pod is older": {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -168,22 +168,22 @@ func TestDecide(t *testing.T) {
 		"a restored member brought a leaf back: the root stays finished":         {seen(phase(corev1.PodFailed)), nothing{}},
 		"a Job's Pod has succeeded, its leaf came back: the root stays finished": {seen(phase(corev1.PodSucceeded)), nothing{}},
 
-		"the disk that it waits for was provisioned elsewhere":        {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
-		"the same, and it has already failed: no write (I5)":          {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
-		"a running Pod is not stranded":                               {seen(shown, stranded), nothing{}},
-		"the leaf vanished: Failed after proof, and never re-created": {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
-		"the leaf vanished after the root succeeded: no write (I5)":   {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
-		"the leaf vanished after the root failed: no write (I5)":      {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
-		"deleted by the user, and the leaf was deleted: Failed":       {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"deleted by the user before it was pushed: Failed":            {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"a DaemonSet's Pod is deleted: Failed":                        {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
-		"deleted by the user after it had failed":                     {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
+		"the disk that it waits for was provisioned elsewhere":                                 {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
+		"the Pod has already failed because its disk was provisioned elsewhere: no write (I5)": {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
+		"a running Pod is not stranded":                                                        {seen(shown, stranded), nothing{}},
+		"the leaf vanished: Failed after proof, and never re-created":                          {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
+		"the leaf vanished after the root succeeded: no write (I5)":                            {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
+		"the leaf vanished after the root failed: no write (I5)":                               {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
+		"deleted by the user, and the leaf was deleted: Failed":                                {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user before it was pushed: Failed":                                     {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"a DaemonSet's Pod is deleted: Failed":                                                 {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user after it had failed":                                              {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
 
 		"a promise cannot be fulfilled, and an owner re-creates the Pod":       {seen(shown, waitsFor(0)), failPlacement()},
-		"the same, its leaf was rejected":                                      {seen(noLeaf, notPushed, waitsFor(0)), failPlacement()},
-		"the same, before the timeout":                                         {seen(shown, waitsFor(time.Second)), nothing{}},
+		"a promise cannot be fulfilled, and the leaf was rejected":             {seen(noLeaf, notPushed, waitsFor(0)), failPlacement()},
+		"a promise cannot be fulfilled, before the timeout":                    {seen(shown, waitsFor(time.Second)), nothing{}},
 		"a promise cannot be fulfilled, and the Pod has failed: no write (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
-		"the same, and it is being deleted":                                    {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
+		"a promise cannot be fulfilled, and the Pod is being deleted":          {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
 		"not pushed yet: it waits":                                      {seen(noLeaf, notPushed), nothing{}},
 		"withdrawn, then bound: it waits":                               {seen(noLeaf, withdrawn), nothing{}},

@@ -115,7 +115,7 @@ func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 // tried returns the record for the claim when a Pod fails in this member, or false if the claim
 // already has it. A round ends when no other member is left, and also when the scheduler has chosen
 // this one again. The pause after a round doubles each time, which limits how many Pods an owner
-// creates in vain.
+// creates needlessly.
 func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
 	if u.alreadyTried(root, m) {
 		return report.Tried{}, false

@@ -1,7 +1,7 @@
 // Package orphan finds the leaf volumes of a member that have no root: at each connect, at
 // intervals, and when the caches show a candidate. It uses only live reads of both clusters, and
 // reports the orphans to the account. After an incomplete read, it reports that they are unknown.
-// It deletes nothing: a user may still need an orphan's data, and absence is no evidence (I2).
+// It deletes nothing: a user may still need an orphan's data, and absence is not evidence (I2).
 // cluster_registration publishes the orphans in the registration's status.
 //
 // The lists are paged. The member is read first, so the host already has the root of a volume that

@@ -100,7 +100,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 	}
 	there, err := account.WithdrawnClaims(fence)
 	if err != nil { // an admin of the member can write anything there
-		log.FromContext(ctx).Error(err, "read the member's note of withdrawn claims; Xylem uses the host's alone")
+		log.FromContext(ctx).Error(err, "read the member's note of withdrawn claims; Xylem uses only the host's")
 	}
 	for uid, claim := range there {
 		if _, known := claims[uid]; !known {

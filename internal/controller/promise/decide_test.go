@@ -81,16 +81,16 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"gone":                    {observed: observed{}, want: nothing{}},
-		"new":                     {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
-		"new, no class":           {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
-		"another's class":         {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
-		"a class in mirror mode":  {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
-		"an invalid class":        {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
-		"it requests too much":    {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
-		"it names a volume":       {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
-		"being deleted":           {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
-		"promised, not bound yet": {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
+		"gone":                           {observed: observed{}, want: nothing{}},
+		"new":                            {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
+		"new, no class":                  {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
+		"a class of another provisioner": {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
+		"a class in mirror mode":         {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
+		"an invalid class":               {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
+		"it requests too much":           {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
+		"it names a volume":              {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
+		"being deleted":                  {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
+		"promised, not bound yet":        {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
 		"deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
 			o.claim.Spec.VolumeName = ""
 			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -107,10 +107,10 @@ func TestDecide(t *testing.T) {
 		"bound to a promise for another": {observed: seen(bound, func(o *observed) { o.volume.Spec.ClaimRef.UID = "u-2" }), want: nothing{}},
 		"bound":                          {observed: seen(bound), want: promised(nowhere)},
 		"placed":                         {observed: seen(placed), want: promised(`member "cluster38" is provisioning the volume`)},
-		"placed, a problem":              {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
-		"released, an old report":        {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
+		"placed, with a problem":         {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
+		"released, with an old report":   {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
 		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, `volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
-		"fulfilled, another word": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
+		"fulfilled, with an unrelated report": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
 			`volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
 		"the member has lost it": {observed: seen(fulfilled, problem(v1alpha1.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
 	} {

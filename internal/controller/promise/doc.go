@@ -88,7 +88,7 @@
 // and root_pv needs none to end what is gone. If only Pods without a node, or on another one, could
 // need the disk, root_pv checks every five seconds, because no event reports their node.
 //
-// Retain in either cluster takes precedence. A disk of which no consumer was recorded, which takes
+// Retain in either cluster takes precedence. A disk without a recorded consumer, which takes
 // a host restored from before the placement, is kept. A class with this release and policy Retain
 // is rejected, since nothing would ever be released. If the member retains, or an admin sets the PV
 // to Retain, the PV gets no affinity to the member, since node affinity cannot change: Pods

@@ -47,7 +47,7 @@ func (r *reconciler) lower(o observed) {
 }
 
 // observeCapacity records that the driver has capacity after all if a claim that waited here now
-// has its volume. A claim that has had it for longer is no evidence of the current capacity.
+// has its volume. A claim that has had it for longer is not evidence of the current capacity.
 func (r *reconciler) observeCapacity(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return

@@ -19,8 +19,8 @@ func TestHear(t *testing.T) {
 		before, then func(*observed)
 		lowered      bool
 	}{
-		"waited here, and is met":                     {none, bound, false},
-		"waits still":                                 {none, none, true},
+		"waited here, and now has its volume":         {none, bound, false},
+		"still waits":                                 {none, none, true},
 		"has had its volume for longer":               {bound, bound, true},
 		"waited here, and is bound in another member": {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
 		"waited for another member, and is bound now": {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},

@@ -50,7 +50,7 @@ type claim struct {
 	source *datasource.Source
 }
 
-// pinned reports whether a claim can be created in one member alone, which has its data source.
+// pinned reports whether a claim can be created in only one member, which has its data source.
 func (c claim) pinned() bool { return c.source != nil && c.source.Placed() }
 
 // place is a member that has a virtual node, which claims can be steered to.
@@ -286,7 +286,7 @@ func (o observed) agreed() bool {
 
 // notFollowed returns the scheduler's message why it does not place a Pod here.
 func (o observed) notFollowed() *mirror.Refusal {
-	said := "it does not say why"
+	said := "it does not report a reason"
 	for _, c := range o.pods[0].Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			said = c.Message

@@ -9,10 +9,10 @@
 // namespace that is taken, a leaf Pod that is Unschedulable, a provisioner's
 // ProvisioningFailed. A Pod that is unschedulable only because its other claim is still
 // being provisioned counts against none. The condition's transition time is the timer, so
-// that a restart loses nothing. Of changing messages, a few are written at once, then one
+// that a restart loses nothing. Of changing messages, a few are written immediately, then one
 // every ten seconds for each claim (rootpvc/reporting), since a member may send a new one
 // each time. A slow driver's answer (DeadlineExceeded, Canceled, Aborted: the call may go
-// on) is no evidence, nor is a provisioner that reports nothing.
+// on) is not evidence, nor is a provisioner that reports nothing.
 //
 // # Reassigning
 //
@@ -78,7 +78,7 @@
 // root_pvc the leaf claim and the placement. First, leaf_pod records in the claim's tried that this
 // member failed. When the scheduler places the next Pod in a member that failed in this round, or
 // all others that suit have, the round ends with that Pod. Later Pods are failed only after a pause
-// that doubles as above, so that no owner creates Pods in vain at a constant rate. The host does
+// that doubles as above, so that no owner needlessly creates Pods at a constant rate. The host does
 // not know which members have the class. A Pod without an owner waits; the claim reports why.
 //
 // Shown by stories/recovery_test; the tables of recovery, rootpvc, hostclaim and mirror;

@@ -34,10 +34,10 @@ func TestOfClaim(t *testing.T) {
 		claim func(*observed)
 		want  []string
 	}{
-		"without a volume":              {func(*observed) {}, []string{"data"}},
-		"bound":                         {bound, []string{"more"}},
-		"bound where it was steered to": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
-		"bound after others were tried": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
+		"without a volume":                 {func(*observed) {}, []string{"data"}},
+		"bound":                            {bound, []string{"more"}},
+		"bound where it was reassigned to": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
+		"bound after others were tried":    {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: waiter{}}}

@@ -43,7 +43,7 @@ func TestDecide(t *testing.T) {
 		"offered":                        {nil, ruled(del, true, "a"), create},
 		"no member offers it":            {nil, ruled("", false), nothing},
 		"up to date":                     {standing(), ruled(del, true, "b", "a"), nothing},
-		"no member offers it anymore":    {standing(), ruled("", false), remove},
+		"no member offers it any longer": {standing(), ruled("", false), remove},
 		"one member less":                {standing(), ruled(del, true, "a"), patch},
 		"one member more":                {standing(), ruled(del, true, "a", "b", "c"), patch},
 		"expansion is no longer allowed": {standing(), ruled(del, false, "a", "b"), patch},
@@ -152,11 +152,11 @@ func TestConcerned(t *testing.T) {
 		was, is problems
 		want    []string
 	}{
-		"no problems":         {nil, nil, nil},
-		"the same":            {problems{"x": a}, problems{"x": a}, nil},
-		"one more":            {nil, problems{"x": a}, []string{"x"}},
-		"one less":            {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
-		"a different message": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
+		"no problems":          {nil, nil, nil},
+		"an unchanged problem": {problems{"x": a}, problems{"x": a}, nil},
+		"one more":             {nil, problems{"x": a}, []string{"x"}},
+		"one less":             {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
+		"a different message":  {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {

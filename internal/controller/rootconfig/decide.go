@@ -46,7 +46,7 @@ type observed struct {
 	// read means that the root was due and was read.
 	read bool
 	// want is the translation of the root. It is nil if the root does not exist, or if
-	// refusal says why it must not be pushed.
+	// refusal is the reason why it must not be pushed.
 	want    client.Object
 	refusal *mirror.Refusal
 	// drift is how leaf differs from want.

@@ -25,7 +25,7 @@
 // account.
 //
 // Xylem reads Secrets one by one, by name. Outside the manager's own namespace, it never
-// lists or watches them, because that would require the right to read all of them. As a
+// lists or watches them, because that would require the permission to read all of them. As a
 // kubelet does, it reads each again when another Pod needs it, and at intervals. It writes
 // only changes. A copy follows its root: it is re-created if it is immutable and the root was
 // re-created, and deleted when the root is gone. Xylem never changes a foreign ConfigMap or

@@ -90,7 +90,7 @@ func TestWithdrawalIsLive(t *testing.T) {
 	}{
 		"the claim exists":                                 {func(*reads) {}, nil},
 		"the claim is gone":                                {func(r *reads) { r.claim = nil }, errWrite},
-		"the scheduler has removed its choice":             {func(r *reads) { r.claim.Annotations = nil }, errWrite},
+		"the scheduler removed its selection":              {func(r *reads) { r.claim.Annotations = nil }, errWrite},
 		"the Pod was bound to this member in the meantime": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
 		"the Pod was bound elsewhere": {func(r *reads) {
 			r.node = virtualNode()
@@ -406,12 +406,12 @@ func TestMirrorsObserved(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"none, and none is about to be bound": {root: unbound},
-		"about to be bound":                   {root: unbound, volume: bound("data", here).Volume, want: true},
-		"bound":                               {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
-		"in another member":                   {root: elsewhere.Root, volume: elsewhere.Volume},
-		"of another claim":                    {root: another.Root, volume: another.Volume},
-		"the host does not respond":           {root: bound("data", here).Root, err: down},
+		"no volume, and none is about to be bound": {root: unbound},
+		"about to be bound":                        {root: unbound, volume: bound("data", here).Volume, want: true},
+		"bound":                                    {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
+		"in another member":                        {root: elsewhere.Root, volume: elsewhere.Volume},
+		"of another claim":                         {root: another.Root, volume: another.Volume},
+		"the host does not respond":                {root: bound("data", here).Root, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}

@@ -348,7 +348,7 @@ func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs
 }
 
 // inHost reads live whether the host has an object that a Pod refers to, because Secrets are
-// not watched there. refusal says why the object is not copied.
+// not watched there. refusal is the reason why the object is not copied.
 func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// reportUnreadable reports on the Pod that the manager lacks the right to read an object that
+// reportUnreadable reports on the Pod that the manager lacks the permission to read an object that
 // the Pod refers to, if that caused the error. It returns the error for a retry with backoff,
 // because no watch shows when an admin grants the right.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
@@ -30,6 +30,6 @@ func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 	if !ok {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the right to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
+	return mirror.Refuse(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the permission to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
 		kind, status.Status().Details.Name, root.Namespace)
 }

@@ -21,7 +21,7 @@ func TestUnreadableReference(t *testing.T) {
 	}
 	problem := func(kind string) *mirror.Refusal {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonReferenceForbidden, Message: fmt.Sprintf(
-			"Xylem does not push the Pod: the manager does not have the right to get %s \"tls\" in namespace \"shop\" of the host. "+
+			"Xylem does not push the Pod: the manager does not have the permission to get %s \"tls\" in namespace \"shop\" of the host. "+
 				"Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem", kind)}
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}

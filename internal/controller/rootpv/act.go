@@ -108,7 +108,7 @@ func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, st
 
 // dropHost deletes the host PV, and then removes Xylem's finalizer, so that the PV is never
 // without both. Before the host forgets the volume, live reads prove that it may. In a restored
-// cluster, absence is no evidence, and the host PV is the last record of the volume.
+// cluster, absence is not evidence, and the host PV is the last record of the volume.
 func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestEvidenceIsLive(t *testing.T) {
 		// written: the write was attempted.
 		written bool
 	}{
-		"all as seen": {change: func(*volume.Observed, *reads, *reads) {}, written: true},
+		"nothing has changed": {change: func(*volume.Observed, *reads, *reads) {}, written: true},
 		"reclaiming the host PV has failed": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeFailed
 		}, written: true},
@@ -103,7 +103,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated
 		}, written: true},
-		"the same, and its policy was just set to Delete": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the leaf PV was re-created, and its policy was just set to Delete": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
@@ -178,7 +178,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	}
 }
 
-// Absence in a restored member is no evidence even before the restore is detected. The host PV
+// Absence in a restored member is not evidence even before the restore is detected. The host PV
 // is the last record of the disk, whether volume or promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
@@ -214,7 +214,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 		change func(host, leaf *reads)
 		want   error
 	}{
-		"all as seen":                      {change: func(_, _ *reads) {}, want: errWrite},
+		"nothing has changed":              {change: func(_, _ *reads) {}, want: errWrite},
 		"the earlier root exists":          {change: func(host, _ *reads) { host.claim = earlier }},
 		"the next root has its name":       {change: func(host, _ *reads) { host.claim = root }, want: errWrite},
 		"the host PV is for another claim": {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
@@ -241,7 +241,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 }
 
 // A leaf PV with another root's stamp is destroyed only if that root is gone.
-func TestFlipProvesTheStampedRootGone(t *testing.T) {
+func TestSetDeleteProvesTheStampedRootGone(t *testing.T) {
 	other := root.DeepCopy()
 	other.Name, other.UID = "other", "other-root"
 	for name, tc := range map[string]struct {

@@ -154,7 +154,7 @@ func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 }
 
 func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
-	// In a restored cluster, absence is no evidence.
+	// In a restored cluster, absence is not evidence.
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}

@@ -94,48 +94,48 @@ func TestDecideUnused(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"no Pod anymore":                                 {unused(), lifecycle.MarkUnused},
-		"a Pod here":                                     {unused(usedOn(here.NodeName)), lifecycle.None},
-		"a Pod without a node":                           {unused(usedOn("")), lifecycle.None},
-		"marked, within the grace":                       {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
-		"marked, a Pod here":                             {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked, a Pod without a node":                   {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
-		"the grace period is over":                       {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
-		"marked long ago, by another leader's clock":     {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
-		"marked long ago, listed here a moment ago":      {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
-		"marked by a clock that is ahead":                {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
-		"the mark does not parse, Pods were listed":      {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"a Pod on a node that may be here":               {unused(usedOn("renamed")), lifecycle.None},
-		"marked, a Pod on a node that may be here":       {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"an invalid mark, a Pod here":                    {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"an invalid mark":                                {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"marked as releasing":                            {unused(releasing), lifecycle.SetDeleteUnused},
-		"releasing, and a Pod was bound before":          {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"releasing, of another disk":                     {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
-		"set to Delete":                                  {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
-		"set to Delete, and an admin retains it":         {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
-		"the same, and it is retained again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
-		"set to Delete, and a Pod is created":            {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":                {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
-		"the leaf claim is gone":                         {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
-		"the leaf PV is gone, the claim is not":          {unused(releasing, noLeaf), lifecycle.DeleteUnused},
-		"both are gone":                                  {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"released with its cluster, which is back":       {unused(withoutFinalizer), lifecycle.None},
-		"the same, while it is released":                 {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
-		"the same, both are gone":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the same, a Pod is created in time":             {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
-		"the same, and abandoned":                        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"the same, its claim is gone":                    {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
-		"gone, and not by us":                            {unused(noLeaf, leafClaimGone), lifecycle.None},
-		"no consumer was ever recorded":                  {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
-		"the member retains":                             {unused(gave("Retain")), lifecycle.None},
-		"the host PV retains":                            {unused(hostPolicy(retains)), lifecycle.None},
-		"an admin chose Retain within the grace":         {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"not the PV that was mirrored":                   {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
-		"its claim is gone":                              {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
-		"its claim is gone while it is released":         {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
-		"abandoned":                                      {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
-		"a promise that is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
+		"no Pod uses it":                                            {unused(), lifecycle.MarkUnused},
+		"a Pod here":                                                {unused(usedOn(here.NodeName)), lifecycle.None},
+		"a Pod without a node":                                      {unused(usedOn("")), lifecycle.None},
+		"marked, within the grace period":                           {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
+		"marked, a Pod here":                                        {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked, a Pod without a node":                              {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
+		"the grace period is over":                                  {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
+		"marked long ago, by another leader's clock":                {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
+		"marked long ago, listed here a moment ago":                 {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
+		"marked by a clock that is ahead":                           {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
+		"the mark does not parse, Pods were listed":                 {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a Pod on a node that may be here":                          {unused(usedOn("renamed")), lifecycle.None},
+		"marked, a Pod on a node that may be here":                  {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
+		"an invalid mark, a Pod here":                               {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"an invalid mark":                                           {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"marked as releasing":                                       {unused(releasing), lifecycle.SetDeleteUnused},
+		"releasing, and a Pod was bound before":                     {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked as releasing another disk":                          {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"set to Delete":                                             {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"set to Delete, and an admin retains it":                    {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"an admin retains it, and the leaf PV is retained again":    {unused(releasing, hostPolicy(retains)), lifecycle.None},
+		"set to Delete, and a Pod is created":                       {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"the leaf claim is being deleted":                           {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is gone":                                    {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
+		"the leaf PV is gone, the claim is not":                     {unused(releasing, noLeaf), lifecycle.DeleteUnused},
+		"both are gone":                                             {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"its finalizer was removed with its cluster, which is back": {unused(withoutFinalizer), lifecycle.None},
+		"its finalizer was removed with its cluster, which is back while the promise is released": {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"its finalizer was removed with its cluster, and leaf PV and leaf claim are gone":         {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"its finalizer was removed with its cluster, and a Pod is created in time":                {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"its finalizer was removed with its cluster, and it is abandoned":                         {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"its finalizer was removed with its cluster, and its claim is gone":                       {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"gone, and Xylem did not delete it":                                                       {unused(noLeaf, leafClaimGone), lifecycle.None},
+		"no consumer was ever recorded":                                                           {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
+		"the member retains":                                                                      {unused(gave("Retain")), lifecycle.None},
+		"the host PV retains":                                                                     {unused(hostPolicy(retains)), lifecycle.None},
+		"an admin set Retain within the grace period":                                             {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
+		"another PV than the mirrored one":                                                        {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
+		"its claim is gone":                                                                       {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
+		"its claim is gone while it is released":                                                  {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		"abandoned":                                                                               {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"a promise that is released only with its claim":                                          {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -148,10 +148,10 @@ func TestDecideUnused(t *testing.T) {
 // A retained disk that no Pod uses is kept, and one event reports that.
 func TestKept(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
-		"the member retains":                     unused(gave("Retain")),
-		"the host PV retains":                    unused(hostPolicy(retains)),
-		"an admin chose Retain within the grace": unused(markedFor(2*grace), hostPolicy(retains)),
-		"an admin chose Retain after the mark":   unused(releasing, hostPolicy(retains)),
+		"the member retains":                          unused(gave("Retain")),
+		"the host PV retains":                         unused(hostPolicy(retains)),
+		"an admin set Retain within the grace period": unused(markedFor(2*grace), hostPolicy(retains)),
+		"an admin set Retain after the mark":          unused(releasing, hostPolicy(retains)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
@@ -177,11 +177,11 @@ func TestLooksAgain(t *testing.T) {
 		seen *volume.Observed
 		want time.Duration
 	}{
-		"a Pod here":                       {unused(usedOn(here.NodeName)), 0},
-		"a Pod here, and one without node": {unused(usedOn(here.NodeName), usedOn("")), 0},
-		"a Pod without a node":             {unused(usedOn("")), lookAgain},
-		"a Pod on a node that may be here": {unused(usedOn("renamed")), lookAgain},
-		"a volume that is not a promise":   {seen(phase(corev1.VolumeBound)), 0},
+		"a Pod here":                         {unused(usedOn(here.NodeName)), 0},
+		"a Pod here, and one without a node": {unused(usedOn(here.NodeName), usedOn("")), 0},
+		"a Pod without a node":               {unused(usedOn("")), lookAgain},
+		"a Pod on a node that may be here":   {unused(usedOn("renamed")), lookAgain},
+		"a volume that is not a promise":     {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
@@ -215,7 +215,7 @@ func TestDecideUnfulfilled(t *testing.T) {
 		"its claim exists":                 {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
 		"deleted, its claim is gone":       {unfulfilled(deleting), lifecycle.EndPromise},
 		"deleted, an admin freed it":       {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
-		"abandoned, which host_volume's":   {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"abandoned: host_volume's":         {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -374,16 +374,16 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 }
 
-// A mark is written if there is no valid one. Another leader's clock does not count.
+// A mark is written if there is not a valid one. Another leader's clock does not count.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
 		want string // of the mark; empty if none is written
 	}{
-		"no mark":                 {unused(), now.UTC().Format(time.RFC3339)},
-		"an invalid mark":         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
-		"marked long ago":         {unused(markedFor(24 * time.Hour)), ""},
-		"marked by a clock ahead": {unused(markedFor(-24 * time.Hour)), ""},
+		"no mark":                                 {unused(), now.UTC().Format(time.RFC3339)},
+		"an invalid mark":                         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
+		"marked long ago":                         {unused(markedFor(24 * time.Hour)), ""},
+		"marked by a clock that is ahead":         {unused(markedFor(-24 * time.Hour)), ""},
 		"marked as the release of another volume": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestMarks(t *testing.T) {
 
 // Once the leaf PV has policy Delete, the release cannot be undone, regardless of the cache. The
 // promise keeps its marks, and no Pod is pushed.
-func TestNoWayBack(t *testing.T) {
+func TestReleaseCannotBeUndone(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		seen   *volume.Observed
@@ -416,11 +416,11 @@ func TestNoWayBack(t *testing.T) {
 		"set to Delete a moment ago": {seen: unused(releasing), change: func(leaf *reads) {
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
-		"gone a moment ago":               {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
-		"restored under another UID":      {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not respond":     {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
-		"not marked as releasing yet":     {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
-		"marked as releasing, of another": {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"gone a moment ago":                {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
+		"restored under another UID":       {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
+		"the member does not respond":      {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
+		"not marked as releasing yet":      {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"marked as releasing another disk": {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 	} {
 		for who, pod := range map[string]corev1.Pod{"seen": pod("user", here.NodeName), "found by the last list": pod("user", "")} {
 			t.Run(name+", a Pod is "+who, func(t *testing.T) {
@@ -457,9 +457,9 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 		"the promise is gone":           {change: func(host, _ *reads) { host.volume = nil }},
 		"the host does not respond":     {change: func(host, _ *reads) { host.err = down }, want: down},
 		"the leaf PV is retained again": {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
-		"the leaf PV is another":        {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
+		"another leaf PV has its name":  {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
 		"the member does not respond":   {change: func(_, leaf *reads) { leaf.err = down }, want: down},
-		"the leaf PV has gone before":   {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
+		"the leaf PV is already gone":   {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(releasing, leafPolicy(deletes), usedOn(here.NodeName))
@@ -498,7 +498,7 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 
 // A promise that was released before it was fulfilled waits until the leaf claim is gone, and
 // does not change then itself.
-func TestWakesByLeafClaim(t *testing.T) {
+func TestEnqueuesByLeafClaim(t *testing.T) {
 	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
 	for name, tc := range map[string]struct {
@@ -512,7 +512,7 @@ func TestWakesByLeafClaim(t *testing.T) {
 		"another member's promise":    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().Claim), nil},
 		"fulfilled by another volume": {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().Claim), nil},
 		"no promise":                  {nil, unbound(seen().Claim), nil},
-		"none of ours":                {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
+		"not created by Xylem":        {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: indexed{volumes: tc.volumes}}}

@@ -75,12 +75,12 @@ func TestPlacementIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"placed here":               {func(*reads) {}, errWrite},
-		"placed elsewhere by now":   {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
-		"no longer placed":          {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
-		"re-created":                {func(r *reads) { r.claim.UID = "newer" }, nil},
-		"gone":                      {func(r *reads) { r.claim = nil }, nil},
-		"the host does not respond": {func(r *reads) { r.err = down }, down},
+		"placed here":                      {func(*reads) {}, errWrite},
+		"placed elsewhere in the meantime": {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
+		"no longer placed":                 {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
+		"re-created":                       {func(r *reads) { r.claim.UID = "newer" }, nil},
+		"gone":                             {func(r *reads) { r.claim = nil }, nil},
+		"the host does not respond":        {func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}
@@ -100,7 +100,7 @@ func TestPlacementIsLive(t *testing.T) {
 	}
 }
 
-// exists already has the object that the controller creates.
+// already exists has the object that the controller creates.
 type exists struct{ writes }
 
 func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
@@ -132,14 +132,14 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 
 // Kubernetes' PV controller writes to a claim at the same time as Xylem, as soon as its node is
 // selected. One of the two writes would be rejected.
-func TestPlacementComesAfterTheRequest(t *testing.T) {
+func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}, Options{Gate: backlog.New(clock.RealClock{})})
 	place := func(o observing.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
-		t.Error("placed before the volume was asked for")
+		t.Error("placed before the volume was requested")
 	}
 	if !place(fresh) {
 		t.Error("waited twice for a controller that does not respond")
@@ -150,7 +150,7 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	}
 	fresh.Root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
 	if !place(fresh) {
-		t.Error("not placed once the volume is asked for")
+		t.Error("not placed once the volume is requested")
 	}
 }
 

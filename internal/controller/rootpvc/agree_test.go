@@ -293,7 +293,7 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 
 // In any state of a volume, if one controller waits for a step of another, the other one's
 // observation yields a step.
-func TestNobodyWaitsForNothing(t *testing.T) {
+func TestEveryWaitHasAReason(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(1, 2))}
 	steps, failures := map[lifecycle.Step]int{}, 0
 	for n := range 50_000 {
@@ -362,7 +362,7 @@ func (w world) kept() world {
 }
 
 // Changes that route.VolumeChanged and similar functions ignore change no plan.
-func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
+func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(3, 4))}
 	for n := range 5_000 {
 		w := d.world()

@@ -52,14 +52,14 @@ func TestLookUpAttributesClass(t *testing.T) {
 		says         []string
 		err          error
 	}{
-		"no object in the host":             {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
-		"the host's parameter":              {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
-		"the host's is of another driver":   {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
-		"the member lacks it":               {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
-		"the member's is of another driver": {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
-		"the member grants no right":        {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
-		"the member does not respond":       {member: attributesClasses{err: down}, err: down},
-		"the host does not respond":         {host: attributesClasses{err: down}, err: down},
+		"no object in the host":                        {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
+		"the host's parameter":                         {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
+		"the host's class belongs to another driver":   {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
+		"the member lacks it":                          {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
+		"the member's class belongs to another driver": {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
+		"the member grants no permission":              {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
+		"the member does not respond":                  {member: attributesClasses{err: down}, err: down},
+		"the host does not respond":                    {host: attributesClasses{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})

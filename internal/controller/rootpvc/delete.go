@@ -83,7 +83,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 		return err
 	}
 	if record == nil {
-		return fmt.Errorf("remember the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
+		return fmt.Errorf("record the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
 	}
 	after, err := account.WithWithdrawn(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {
@@ -176,17 +176,28 @@ func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough
 }
 
 // keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
-// the root that waits for its end, or on that PV. It returns an error of the proof.
+// the root that waits for the deletion, or on that PV. It returns an error of the proof.
 func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
-		"Check that PersistentVolume: its label %s must be %q. To abandon the volume and keep its data, annotate it %s=true",
-		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)
+	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. %s",
+		o.Origin.Root, r.Registration, by.Name, toAbandon(by))
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)
 		return nil
 	}
 	return r.reports.Problem(ctx, o, problem)
+}
+
+// toAbandon returns how an admin can abandon the volume that a host PV represents. host_volume
+// does that only if the PV's record is intact, and the policy xylem-reserved-keys does not let
+// admins correct the record.
+func toAbandon(by *corev1.PersistentVolume) string {
+	if _, _, _, intact := hostpv.LeafOf(by); intact || hostpv.IsUnfulfilled(by) {
+		return fmt.Sprintf("To abandon the volume and keep its data, annotate that PersistentVolume with %s=true", v1alpha1.AnnotationAbandon)
+	}
+	return fmt.Sprintf("Somebody changed the labels, annotations or node affinity of that PersistentVolume, so Xylem does not act on it. "+
+		"To abandon the volume and keep its data, check that its reclaim policy in the member is Retain, then delete PersistentVolume %q and remove its finalizer %s",
+		by.Name, v1alpha1.FinalizerLeafVolume)
 }

@@ -107,11 +107,11 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 		o    observing.Claim
 		want error
 	}{
-		"nothing is created yet":                 {seen(placedIn(""), asked), nil},
-		"its leaf is there":                      {seen(placedIn(""), asked, pushed), errWrite},
-		"it asks for a volume that is there":     {seen(placedIn(""), boundTo("pv-1")), errWrite},
-		"it is bound to a promise":               {promised(), errWrite},
-		"it was steered here, and waited before": {seen(placedIn(""), asked, steeredTo(here.NodeName)), errWrite},
+		"nothing is created yet":                    {seen(placedIn(""), asked), nil},
+		"its leaf exists":                           {seen(placedIn(""), asked, pushed), errWrite},
+		"it requests a volume that exists there":    {seen(placedIn(""), boundTo("pv-1")), errWrite},
+		"it is bound to a promise":                  {promised(), errWrite},
+		"it was reassigned here, and waited before": {seen(placedIn(""), asked, steeredTo(here.NodeName)), errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, told, _, _ := behind(t)
@@ -138,7 +138,7 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 }
 
 // A waiting claim is enqueued, and leaves the queue when it must no longer be placed.
-func TestClaimsAreWoken(t *testing.T) {
+func TestClaimsAreEnqueued(t *testing.T) {
 	r, _, clock, q := behind(t)
 	o := seen(placedIn(""), asked)
 	gone := o

@@ -69,45 +69,45 @@ func TestDecidePromised(t *testing.T) {
 		want     string
 		reason   string
 	}{
-		"no Pod uses it":             {observed: promised(), want: "nothing"},
-		"a Pod has landed":           {observed: promised(withPods("a")), want: "place"},
-		"landed, placed":             {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
-		"several landed, placed":     {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
-		"landed, placed, labelled":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
-		"the member lacks the class": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
-		"the class keeps claims off the member": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
+		"no Pod uses it":                               {observed: promised(), want: "nothing"},
+		"a Pod is bound to the node":                   {observed: promised(withPods("a")), want: "place"},
+		"landed, placed":                               {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
+		"several Pods are bound to nodes, placed":      {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
+		"a Pod is bound to the node, placed, labelled": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
+		"the member lacks the class":                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
+		"the class excludes the member": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
-		"the leaf claim waits":                     {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member reports the reason":            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
-		"the volume is deleted before it is bound": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the leaf claim is bound":                  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the volume is deleted once it is bound":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the same, and the Pod was deleted":        {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
-		"the Pod has gone, nothing there":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
-		"the Pod has gone, not labelled":           {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
-		"labelled, and not placed":                 {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
-		"restored from before it was placed":       {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
-		"never placed, and a leaf claim is here":   {observed: promised(leafBound), want: "doubt", reason: v1alpha1.ReasonAdoptionUnconfirmed},
-		"the same, unbound":                        {observed: promised(pushed), want: "withdraw"},
-		"abandoned by an admin":                    {observed: promised(leafBound, letGo), want: "nothing", reason: v1alpha1.ReasonSurplusVolume},
-		"abandoned, and placed here since":         {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
-		"abandoned, and nothing was made":          {observed: promised(pushed, letGo), want: "withdraw"},
-		"abandoned, and a Pod is bound here again": {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
-		"restored from before it was labelled":     {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
-		"placed elsewhere":                         {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
-		"placed elsewhere, no Pod here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
-		"placed elsewhere, a leaf claim here":      {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
-		"placed elsewhere, the label is here":      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
-		"placed here, the label is not yet gone":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
-		"the claim is being deleted":               {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
-		"being deleted, nothing more is created":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
-		"being deleted, the disk is being made":    {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
-		"a node was selected, which means nothing": {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
+		"the leaf claim waits":                                            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
+		"the member reports the reason":                                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the volume is deleted before it is bound":                        {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the leaf claim is bound":                                         {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the volume is deleted once it is bound":                          {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the volume is deleted once it is bound, and the Pod was deleted": {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"bound, and the Pod is gone":                                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the Pod is gone":                                                 {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
+		"the Pod is gone, no objects there":                               {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
+		"the Pod is gone, not labelled":                                   {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
+		"labelled, and not placed":                                        {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
+		"restored from before it was placed":                              {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
+		"never placed, and a leaf claim is here":                          {observed: promised(leafBound), want: "doubt", reason: v1alpha1.ReasonAdoptionUnconfirmed},
+		"never placed, and an unbound leaf claim is here":                 {observed: promised(pushed), want: "withdraw"},
+		"abandoned by an admin":                                           {observed: promised(leafBound, letGo), want: "nothing", reason: v1alpha1.ReasonSurplusVolume},
+		"abandoned, and placed here since":                                {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
+		"abandoned, and nothing was created":                              {observed: promised(pushed, letGo), want: "withdraw"},
+		"abandoned, and a Pod is bound here again":                        {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
+		"restored from before it was labelled":                            {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
+		"placed elsewhere":                                                {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
+		"placed elsewhere, no Pod here":                                   {observed: promised(placedIn(elsewhereID)), want: "nothing"},
+		"placed elsewhere, a leaf claim here":                             {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
+		"placed elsewhere, labelled for this member":                      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
+		"placed here, still labelled for the other member":                {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
+		"the claim is being deleted":                                      {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
+		"being deleted, nothing more is created":                          {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
+		"being deleted, the disk is being provisioned":                    {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
+		"a selected node has no effect":                                   {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, reason := named(tc.observed)
@@ -156,10 +156,10 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		observed observing.Claim
 		want     string
 	}{
-		"the leaf claim waits":           {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
-		"its volume is not stamped":      {observed: promised(leafBound, toFulfil, rootGone), want: "destroyUnmirrored"},
-		"stamped, to fulfil its promise": {observed: promised(leafBound, stampedVolume, retainedVolume, toFulfil, rootGone), want: "leaf_pv: Fulfil"},
-		"stamped, no promise is left":    {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
+		"the leaf claim waits":             {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
+		"its volume is not stamped":        {observed: promised(leafBound, toFulfil, rootGone), want: "destroyUnmirrored"},
+		"stamped, to fulfil its promise":   {observed: promised(leafBound, stampedVolume, retainedVolume, toFulfil, rootGone), want: "leaf_pv: Fulfil"},
+		"stamped, and the promise is gone": {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := named(tc.observed); got != tc.want {
@@ -178,9 +178,9 @@ func TestDecideLostPromise(t *testing.T) {
 		want, reason string
 	}{
 		"lost":                               {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
-		"it is another claim's":              {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
-		"not known whose it is":              {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
-		"lost, its own":                      {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
+		"it belongs to another claim":        {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
+		"its claim is unknown":               {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
+		"its own promise was lost":           {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
 		"lost, the disk will be provisioned": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func nominated() corev1.Pod {
 }
 
 // A promise is withdrawn only if a live list of Pods shows that it is not needed.
-func TestTakingBackIsLive(t *testing.T) {
+func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	bound := nominated()
 	bound.Spec.NodeName, bound.Status.NominatedNodeName = here.NodeName, ""
@@ -235,7 +235,7 @@ func TestTakingBackIsLive(t *testing.T) {
 			want   error
 		}{
 			"no Pod":                     {want: errWrite},
-			"a Pod has landed":           {host: hostReads{pods: []corev1.Pod{bound}}},
+			"a Pod is bound to the node": {host: hostReads{pods: []corev1.Pod{bound}}},
 			"a Pod of another claim":     {host: hostReads{pods: []corev1.Pod{*others}}, want: errWrite},
 			"the claim is being deleted": {change: rootDeleting, host: hostReads{pods: []corev1.Pod{bound}}, want: map[bool]error{true: nil, false: errWrite}[what == "withdraw"]},
 			"the host does not respond":  {host: hostReads{reads: reads{err: down}}, want: down},
@@ -311,13 +311,13 @@ func TestDecideIdle(t *testing.T) {
 		want, reason string
 	}{
 		"a Pod uses it": {observed: seen(promise, used), want: "nothing"},
-		"a Pod uses it, root_pv must remove the mark": {observed: seen(promise, used, marked), want: "nothing"},
-		"a Pod uses it, the user asks for more":       {observed: seen(promise, used, grown("2Gi")), want: "grow"},
-		"a Pod uses it, the leaf was deleted":         {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
-		"a Pod uses it, placed nowhere":               {observed: seen(promise, used, placedIn("")), want: "place"},
-		"no Pod uses it: root_pv releases it":         {observed: seen(promise), want: "nothing"},
-		"no Pod uses it, and it is retained":          {observed: seen(promise, retained), want: "nothing"},
-		"the same, and the user requests more":        {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
+		"a Pod uses it, root_pv must remove the mark":                {observed: seen(promise, used, marked), want: "nothing"},
+		"a Pod uses it, the user requests more":                      {observed: seen(promise, used, grown("2Gi")), want: "grow"},
+		"a Pod uses it, the leaf was deleted":                        {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
+		"a Pod uses it, placed nowhere":                              {observed: seen(promise, used, placedIn("")), want: "place"},
+		"no Pod uses it: root_pv releases it":                        {observed: seen(promise), want: "nothing"},
+		"no Pod uses it, and it is retained":                         {observed: seen(promise, retained), want: "nothing"},
+		"no Pod uses it, it is retained, and the user requests more": {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
@@ -359,13 +359,13 @@ func TestNeededIsLive(t *testing.T) {
 		live *corev1.PersistentVolume
 		want bool
 	}{
-		"no disk, as seen":                    {unfulfilled, promise, true},
-		"seen without, fulfilled since":       {unfulfilled, full, false},
-		"observed here, released since":       {unfulfilled, hostpv.WithoutMember(promise), false},
-		"a disk, as seen":                     {fulfilled, full, true},
-		"observed with a disk, deleted since": {fulfilled, hostpv.WithoutMember(full), false},
-		"seen with a disk, going":             {fulfilled, releasing, false},
-		"a mirrored claim":                    {seen(), nil, true},
+		"no disk, unchanged":                       {unfulfilled, promise, true},
+		"observed without a disk, fulfilled since": {unfulfilled, full, false},
+		"observed here, released since":            {unfulfilled, hostpv.WithoutMember(promise), false},
+		"a disk, unchanged":                        {fulfilled, full, true},
+		"observed with a disk, deleted since":      {fulfilled, hostpv.WithoutMember(full), false},
+		"observed with a disk, now releasing":      {fulfilled, releasing, false},
+		"a mirrored claim":                         {seen(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(&member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}, Options{})
@@ -379,7 +379,7 @@ func TestNeededIsLive(t *testing.T) {
 // A promise whose data source is in one member is fulfilled there or nowhere: that member reports why
 // it waits, although it has not placed the claim. A promise of another claim may go anywhere, so no
 // member reports on it before.
-func TestThePromiseOfACopyIsReportedWhereItsSourceIs(t *testing.T) {
+func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	plain, copies := promised(), promised(copying(func(f *volume.From) {
 		f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}

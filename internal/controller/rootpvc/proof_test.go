@@ -112,7 +112,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the host has a PV of its name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"the same, with another UID of the leaf PV": {change: func(o *scene, host *cluster) {
+		"the host has a PV of its name with another UID of the leaf PV": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
@@ -141,7 +141,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
 			host.add(pv)
 		}, want: errWrite},
-		"the member was restored since the claim was made": {change: func(o *scene, _ *cluster) {
+		"the member was restored since the claim was created": {change: func(o *scene, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}},
 		"the claim was created in the same second as the restore": {change: func(o *scene, _ *cluster) {
@@ -165,6 +165,49 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			heard(t, told, tc.told)
+		})
+	}
+}
+
+// The message of VolumeKept names a remedy that works: host_volume abandons only a PV whose record
+// is intact, and only Xylem may correct the record.
+func TestVolumeKeptHasRemedy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		says   []string
+		never  string
+	}{
+		"the PV's record is intact": {
+			change: func(pv *corev1.PersistentVolume) {
+				pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
+			},
+			says: []string{"annotate that PersistentVolume with " + v1alpha1.AnnotationAbandon + "=true"}, never: v1alpha1.FinalizerLeafVolume,
+		},
+		"the PV's label was edited": {
+			change: func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelClusterID] = "edited" },
+			says:   []string{"Xylem does not act on it", "delete PersistentVolume", "remove its finalizer " + v1alpha1.FinalizerLeafVolume}, never: v1alpha1.AnnotationAbandon,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sceneOf(leafBound)
+			pv := mirrorFor(&s)
+			tc.change(pv)
+			rootGone(&s)
+			o := s.observe()
+			r, host, _, told := proving(o)
+			host.add(pv)
+			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil {
+				t.Fatal(err)
+			}
+			event := <-told.Events
+			for _, part := range append(tc.says, v1alpha1.ReasonVolumeKept, pv.Name) {
+				if !strings.Contains(event, part) {
+					t.Errorf("event %q lacks %q", event, part)
+				}
+			}
+			if strings.Contains(event, tc.never) {
+				t.Errorf("event %q has %q", event, tc.never)
+			}
 		})
 	}
 }
@@ -211,12 +254,12 @@ func TestWithdrawIsProven(t *testing.T) {
 		want   error
 		told   string
 	}{
-		"nothing was made": {want: errWrite},
+		"nothing was provisioned": {want: errWrite},
 		"the member is about to bind a volume, and no cluster was restored": {change: func(o *scene, r *reconciler, _, leaf *cluster) {
 			leaf.add(made(o, provisioned))
 			r.Cache = &cluster{indexed: leaf.volumes}
 		}, want: errWrite},
-		"the same, and the host has a PV for it": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
+		"the member is about to bind a volume, and the host has a PV for it": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			leaf.add(made(o, "static"))
 			r.Cache = &cluster{indexed: leaf.volumes}
 			host.add(mirrored(o, made(o, "static")))
@@ -227,12 +270,12 @@ func TestWithdrawIsProven(t *testing.T) {
 		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the same, and its data is destroyed with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
+		"the host has a PV for the root, and its data is destroyed with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
 			host.add(pv)
 		}, want: errWrite},
-		"the same, but an admin has just set Retain": {change: func(o *scene, r *reconciler, host, _ *cluster) {
+		"the host has a PV for the root, and an admin has just set Retain": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
@@ -247,7 +290,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			memberRestored(time.Minute)(o)
 			leaf.add(made(o, "static"))
 		}},
-		"the claim may be of the backup, and a volume waits for it by name": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
+		"the claim may come from the backup, and a volume is reserved for it by name": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
 			memberRestored(time.Minute)(o)
 			pv := made(o, "static")
 			pv.Spec.ClaimRef.UID = ""
@@ -256,7 +299,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		"the claim may come from the backup, and nothing was provisioned for it": {change: func(o *scene, _ *reconciler, _, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}, want: errWrite},
-		"the claim may be of the backup, and the host has a PV of another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
+		"the claim may come from the backup, and the host has a PV of another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			memberRestored(time.Minute)(o)
 			pv := mirrored(o, made(o, provisioned))
 			pv.Name = "restored-by-an-admin"
@@ -305,7 +348,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 	}
 }
 
-// Absence in a member that was just restored is no evidence, although no probe has detected the
+// Absence in a member that was just restored is not evidence, although no probe has detected the
 // restore. The volume may have been mirrored, and abandoned by an admin who keeps its data
 // (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
@@ -362,7 +405,7 @@ type suspended struct{ guarded.HostOnly }
 func (suspended) MayDestroy() error { return guarded.ErrSuspended }
 
 // A claim of the same name that waits for the deletion reports that.
-func TestSuspendedTellsTheNextClaim(t *testing.T) {
+func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
 	r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
@@ -452,7 +495,7 @@ func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 // An object that a member seems to have invented is not reported while only the cache lacks the
 // placement.
 func TestDoubtIsLive(t *testing.T) {
-	for name, placed := range map[string]string{"placed nowhere": "", "placed by now": here.ClusterID} {
+	for name, placed := range map[string]string{"placed nowhere": "", "placed in the meantime": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
 			if plan := planned(o); plan.Phase != lifecycle.Unconfirmed {
@@ -470,14 +513,14 @@ func TestDoubtIsLive(t *testing.T) {
 }
 
 // No message advises to delete a volume that may be the claim's own.
-func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
+func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  []func(*scene)
 		deletes bool
 	}{
-		"bound to another volume elsewhere":  {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
-		"bound to a volume that is not seen": {[]func(*scene){leafBound, boundTo("pv-9")}, false},
-		"placed nowhere":                     {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
+		"bound to another volume elsewhere":      {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
+		"bound to a volume that is not observed": {[]func(*scene){leafBound, boundTo("pv-9")}, false},
+		"placed nowhere":                         {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problem := planned(seen(tc.change...)).Report

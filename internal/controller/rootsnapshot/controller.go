@@ -182,7 +182,7 @@ func (r *reconciler) deleteOrphaned(ctx context.Context, s *snapshot.Observed) e
 }
 
 // dropHost releases the host content of a snapshot that is gone from the member. If the member
-// was restored, absence is no evidence, and the host content is the last record of the snapshot.
+// was restored, absence is not evidence, and the host content is the last record of the snapshot.
 func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // Of thousands of stuck objects, only a few are reported at a time, each once, and again when the
 // cause changes.
-func TestFewAreToldAtATime(t *testing.T) {
+func TestReportsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
 	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}
 	cr := &v1alpha1.ClusterRegistration{}

@@ -83,7 +83,7 @@ func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is back", cr.Name,
 			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
 	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
-		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as condition Connected of its ClusterRegistration asks", cr.Name, connected.Reason)
+		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as condition Connected of its ClusterRegistration describes", cr.Name, connected.Reason)
 	}
 	return none
 }
@@ -106,7 +106,7 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	case protected && len(users) > 0:
 		return because(account.CauseUsed, "in use by %s. Delete what uses it", strings.Join(users, ", "))
 	case len(others) > 0:
-		return because(account.CauseFinalizer, "other programs hold it by finalizers: %s. Check the controllers that set them", strings.Join(others, ", "))
+		return because(account.CauseFinalizer, "finalizers of other programs block it: %s. Check the controllers that set them", strings.Join(others, ", "))
 	case protected:
 		return because(account.CauseUsed, "Kubernetes reports that it is still in use. Find the Pod that uses it")
 	}

@@ -40,12 +40,12 @@ func TestOverdue(t *testing.T) {
 		host, leaves []candidate
 		want         []string
 	}{
-		"none":                                    {},
-		"not for long enough":                     {host: []candidate{fresh}},
-		"the oldest first":                        {host: []candidate{pod, host}, want: []string{"/pv-1-suffix", "shop/web"}},
-		"those of its leaves are the same story":  {host: []candidate{host, pod}, leaves: []candidate{leaf(kindVolume, "", "pv-1"), leaf(kindClaim, "shop", "data"), leaf(kindPod, "shop", "web")}, want: []string{"/pv-1-suffix", "shop/web"}},
-		"leaves whose roots stay":                 {host: []candidate{host}, leaves: []candidate{leaf(kindClaim, "shop", "other"), leaf(kindVolume, "", "pv-2")}, want: []string{"/pv-1-suffix", "/pv-2", "shop/other"}},
-		"a leaf that is late, its root is not so": {host: []candidate{fresh}, leaves: []candidate{leaf(kindPod, "shop", "web")}, want: []string{"shop/web"}},
+		"none":                                {},
+		"not overdue yet":                     {host: []candidate{fresh}},
+		"the oldest first":                    {host: []candidate{pod, host}, want: []string{"/pv-1-suffix", "shop/web"}},
+		"leaves of overdue roots are omitted": {host: []candidate{host, pod}, leaves: []candidate{leaf(kindVolume, "", "pv-1"), leaf(kindClaim, "shop", "data"), leaf(kindPod, "shop", "web")}, want: []string{"/pv-1-suffix", "shop/web"}},
+		"leaves whose roots are not being deleted":      {host: []candidate{host}, leaves: []candidate{leaf(kindClaim, "shop", "other"), leaf(kindVolume, "", "pv-2")}, want: []string{"/pv-1-suffix", "/pv-2", "shop/other"}},
+		"an overdue leaf of a root that is not overdue": {host: []candidate{fresh}, leaves: []candidate{leaf(kindPod, "shop", "web")}, want: []string{"shop/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -69,7 +69,7 @@ func TestAway(t *testing.T) {
 		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
 			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is back`},
 		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
-			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration asks`},
+			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration describes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
@@ -90,11 +90,11 @@ func TestWaitsFor(t *testing.T) {
 		finalizers, users []string
 		want              string
 	}{
-		"nothing that is known":   {nil, nil, ""},
-		"us":                      {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                    {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
-		"others, which are named": {[]string{pvc, "example.com/backup"}, nil, "other programs hold it by finalizers: example.com/backup. Check the controllers that set them"},
-		"Kubernetes":              {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
+		"no known cause":                    {nil, nil, ""},
+		"Xylem's own finalizer":             {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
+		"Pods":                              {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
+		"other finalizers, which are named": {[]string{pvc, "example.com/backup"}, nil, "finalizers of other programs block it: example.com/backup. Check the controllers that set them"},
+		"Kubernetes":                        {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}

@@ -114,7 +114,7 @@ func takenAgain(o observed) time.Duration {
 // Node of a registration that is gone is deleted without a cordon.
 func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
-// verdict says whether Pods of the host can run in a member.
+// verdict reports whether Pods of the host can run in a member.
 type verdict struct {
 	ready           bool
 	reason, message string

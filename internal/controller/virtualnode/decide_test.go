@@ -294,7 +294,7 @@ func TestCapacityIsOverriddenByResource(t *testing.T) {
 	}
 }
 
-func TestMessageOfTheSameReasonIsNoNews(t *testing.T) {
+func TestUnchangedReasonIsNotReported(t *testing.T) {
 	o := seen(away(v1alpha1.ReasonUnreachable))
 	node := newNode(o)
 	setStatus(node, o)

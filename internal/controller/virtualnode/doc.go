@@ -27,7 +27,7 @@
 // cause, and away_pod marks the Pods as not ready.
 //
 // These alternatives were rejected: tolerations added at admission, because it is not known
-// yet where the Pod will run; patches of the Pods, because they require the right to change
+// yet where the Pod will run; patches of the Pods, because they require the permission to change
 // any Pod of the host; and removing the taint, because the node lifecycle controller adds it
 // again.
 package virtualnode

@@ -281,13 +281,13 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	case !m.Connected:
 		return &obstacle{v1alpha1.ReasonMemberAway, "is not connected", "The Pod is scheduled when a member is back."}
 	case m.Node.Spec.Unschedulable:
-		return &obstacle{v1alpha1.ReasonCordoned, "is cordoned", fmt.Sprintf("To let Pods in again, run `kubectl uncordon %s`.", m.NodeName)}
+		return &obstacle{v1alpha1.ReasonCordoned, "is cordoned", fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`.", m.NodeName)}
 	}
 	if taints := placement.Untolerated(o.pod, m.Node); len(taints) > 0 {
 		return untolerated(taints)
 	}
 	if c := nodes.Condition(m.Node, v1alpha1.NodeCSINode); c != nil {
-		return &obstacle{c.Reason, "has no CSINode of Xylem's in the host", fmt.Sprintf("See the condition %s of `kubectl describe node %s`.", c.Type, m.NodeName)}
+		return &obstacle{c.Reason, "has no CSINode created by Xylem in the host", fmt.Sprintf("See the condition %s of `kubectl describe node %s`.", c.Type, m.NodeName)}
 	}
 	return o.noCapacity(m)
 }
@@ -298,7 +298,7 @@ func (o observed) change(m index.Member) string {
 	for _, term := range nodeTerms(o.pod) {
 		for _, e := range term.MatchExpressions {
 			if e.Key == v1alpha1.LabelCluster && e.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(e.Values, m.Registration) {
-				return fmt.Sprintf("If the affinity %s NotIn %s is of an earlier time, when a member did not admit the namespace, re-create the Pod.", e.Key, m.Registration)
+				return fmt.Sprintf("If the affinity %s NotIn %s was added when a member did not admit the namespace, re-create the Pod.", e.Key, m.Registration)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (w Writes) Check(written Part, obj client.Object) error {
 	if !known || version != obj.GetResourceVersion() {
 		return nil
 	}
-	return conflict(obj, fmt.Errorf("resourceVersion %s is older than a write of ours", obj.GetResourceVersion()))
+	return conflict(obj, fmt.Errorf("resourceVersion %s is older than one of Xylem's writes", obj.GetResourceVersion()))
 }
 
 func conflict(obj client.Object, err error) error {

@@ -68,7 +68,7 @@ func New(config *rest.Config, namespace, name, identity string, restored func(er
 
 // errLeaseWentBack reveals a restored host even if the restore raised its revision, because
 // only a backup has an older state of this Lease.
-var errLeaseWentBack = errors.New("the lease of the leader election is older than this manager has left it")
+var errLeaseWentBack = errors.New("the lease of the leader election is older than the last write of this manager")
 
 // Get reads the Lease. The elector does this after its renewal had a conflict.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -79,7 +79,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	if err == nil && wentBack(written, *record) {
 		l.restored(errLeaseWentBack)
 	}
-	return record, raw, err //nolint:wrapcheck // the elector looks at the error
+	return record, raw, err //nolint:wrapcheck // the elector checks the error
 }
 
 // wentBack reports whether a Lease is older than an acknowledged write of this process. A Lease

@@ -92,7 +92,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 }
 
 func addressProblem(address, why string) *Problem {
-	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server points to %s, %s, to which the manager does not connect. Give the address of the member's API server", address, why)
+	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server points to %s, %s, to which the manager does not connect. Specify the address of the member's API server", address, why)
 }
 
 // dialer connects only to addresses that refusedAddress allows. It checks the address at dial
@@ -131,7 +131,7 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	}
 	target, err := url.Parse(server)
 	if err != nil {
-		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address. Give one such as https://member.example:6443")
+		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address. Specify one such as https://member.example:6443")
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {

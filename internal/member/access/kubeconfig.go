@@ -52,7 +52,7 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	}
 	if refused := refusals(cluster, user, allowInsecure); len(refused) > 0 {
 		return nil, Problemf(v1alpha1.ReasonKubeconfigRefused,
-			"the kubeconfig uses %s, which the manager does not allow. Give the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
+			"the kubeconfig uses %s, which the manager does not allow. Specify the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
 			strings.Join(refused, ", "))
 	}
 	return build(cluster, user)
@@ -130,15 +130,15 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 		return invalid("the kubeconfig's server %q is not a plain https address", redacted(cluster.Server))
 	}
 	if len(cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData) {
-		return invalid("certificate-authority-data holds no PEM certificate")
+		return invalid("certificate-authority-data contains no PEM certificate")
 	}
 	if cluster.InsecureSkipTLSVerify && len(cluster.CertificateAuthorityData) > 0 {
-		return invalid("certificate-authority-data and insecure-skip-tls-verify exclude each other")
+		return invalid("certificate-authority-data and insecure-skip-tls-verify are mutually exclusive")
 	}
 	hasCertificate := len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
 	if hasCertificate {
 		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
-			return invalid("client-certificate-data and client-key-data are no pair: %v", err)
+			return invalid("client-certificate-data and client-key-data do not match: %v", err)
 		}
 	}
 	token := strings.TrimSpace(user.Token)
@@ -146,7 +146,7 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 		return invalid("the kubeconfig has no credentials: give a token, or client-certificate-data and client-key-data")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return invalid("the token holds characters that no token has")
+		return invalid("the token contains invalid characters")
 	}
 	return &rest.Config{
 		Host:        cluster.Server,

@@ -108,10 +108,10 @@ func TestParseKubeconfig(t *testing.T) {
 		"a server with a query":             {kubeconfig: kubeconfig("server: https://member.example.com?a=b", token), reason: v1alpha1.ReasonKubeconfigInvalid},
 		"a server with a bad port":          {kubeconfig: kubeconfig("server: https://member.example.com:x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"(unreadable)"}},
 		"an invalid CA":                     {kubeconfig: kubeconfig(server+"\ncertificate-authority-data: "+b64([]byte("x")), token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"certificate-authority-data"}},
-		"a CA and insecure-skip-tls-verify": {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"exclude each other"}},
+		"a CA and insecure-skip-tls-verify": {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"are mutually exclusive"}},
 		"no credentials":                    {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
-		"a certificate without a key":       {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
-		"a key of another certificate":      {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no pair"}},
+		"a certificate without a key":       {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
+		"a key of another certificate":      {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
 		"a token with a line break":         {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
 	} {
 		t.Run(name, func(t *testing.T) {

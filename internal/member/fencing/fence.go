@@ -267,7 +267,7 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 }
 
 // putEpoch writes an epoch, and the intent of the next one, to the host's record. Whether or not a
-// write that failed has arrived, the epoch that a later read finds is no evidence of a restore.
+// write that failed has arrived, the epoch that a later read finds is not evidence of a restore.
 func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
 	f.recorded = min(f.recorded, epoch)
 	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, epoch, next)

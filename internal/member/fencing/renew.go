@@ -136,7 +136,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
 			return nil, err
 		}
-		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager left it: the member was restored. Xylem connects again, and then reports what to confirm")
+		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than the last write of this manager: the member was restored. Xylem connects again, and then reports what to confirm")
 	case !f.ours(now):
 		f.Drop()
 		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host run. Stop one of them")

@@ -54,7 +54,7 @@ func TestMemberCurrent(t *testing.T) {
 		"a backup of the same epoch":            {lease{is: at(3, -time.Second)}, guarded.ErrFenced},
 		"a backup of an earlier epoch":          {lease{is: at(2, time.Hour)}, guarded.ErrFenced},
 		"a backup from before the registration": {lease{}, guarded.ErrFenced},
-		"the member does not answer":            {lease{is: at(3, 0), err: down}, down},
+		"the member does not respond":           {lease{is: at(3, 0), err: down}, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Fence{member: tc.lease, known: at(3, 0)}

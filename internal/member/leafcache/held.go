@@ -179,7 +179,7 @@ func (c *counted) keep(object runtime.Object) (runtime.Object, error) {
 	}
 	object, ok := reduced.(runtime.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no API object", reduced)
+		return nil, fmt.Errorf("%T is not an API object", reduced)
 	}
 	key, weight := c.key(object), weigh.Object(object)
 	c.held.mu.Lock()

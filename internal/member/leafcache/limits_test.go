@@ -324,7 +324,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 }
 
 // Normal responses of a member do not exceed the limits.
-func TestOrdinaryAnswersPass(t *testing.T) {
+func TestOrdinaryResponsesPass(t *testing.T) {
 	page := podPage(500, 1000)
 	page.APIVersion, page.Kind = "v1", "PodList"
 	raw, err := page.Marshal()

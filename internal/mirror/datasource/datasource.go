@@ -29,7 +29,7 @@ type Source struct {
 }
 
 // Of returns the data source of a claim, and false if it has none. The API server keeps
-// dataSource and dataSourceRef equal. Kinds that only populators know are in dataSourceRef alone.
+// dataSource and dataSourceRef equal. Kinds that only populators know are only in dataSourceRef.
 func Of(claim *corev1.PersistentVolumeClaim) (Source, bool) {
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		return Source{ptr.Deref(ref.APIGroup, ""), ref.Kind, ptr.Deref(ref.Namespace, ""), ref.Name}, true

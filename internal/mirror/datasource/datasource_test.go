@@ -64,11 +64,11 @@ func TestSame(t *testing.T) {
 		root, leaf *corev1.PersistentVolumeClaim
 		want       bool
 	}{
-		"none":         {empty, empty, true},
-		"the same":     {one, both, true},
-		"another":      {one, other, false},
-		"none in leaf": {both, empty, false},
-		"none in root": {empty, both, false},
+		"none":                                  {empty, empty, true},
+		"dataSource and an equal dataSourceRef": {one, both, true},
+		"another":                               {one, other, false},
+		"none in leaf":                          {both, empty, false},
+		"none in root":                          {empty, both, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Same(tc.root, tc.leaf); got != tc.want {

@@ -97,7 +97,7 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	},
 	v1alpha1.ParameterMemberClass: func(value string, _ *Class) string {
 		if len(validation.IsDNS1123Subdomain(value)) > 0 {
-			return "the name of a class in the members, or is left out"
+			return "the name of a class in the members, or is omitted"
 		}
 		return ""
 	},

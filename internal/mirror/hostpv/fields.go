@@ -16,7 +16,7 @@ var Table = fields.Table{
 	Root:   "spec",
 	Holder: reflect.TypeFor[corev1.PersistentVolumeSpec](),
 	Fields: []fields.Field{
-		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are carried over"},
+		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are copied"},
 		{Path: "accessModes", Decision: fields.Keep, Why: "what the volume can do"},
 		{Path: "claimRef", Decision: fields.Translate, Why: "the root claim, with its UID in the host"},
 		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Why: "Retain if either side has it; leaf volumes have policy Retain while in use"},

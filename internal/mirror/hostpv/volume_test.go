@@ -161,7 +161,7 @@ func TestSourceOf(t *testing.T) {
 }
 
 // Whatever the source of a leaf volume is, the host shows only Xylem's driver.
-func TestHostVolumeNeverCarriesASource(t *testing.T) {
+func TestHostVolumeHasNoSource(t *testing.T) {
 	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {
 			leaf := leafVolume()

@@ -27,7 +27,7 @@ var podRunFields = []fields.Field{
 	{Path: "ephemeralContainers[].targetContainerName", Decision: fields.Keep, Why: "the leaf has its root's containers. Ephemeral containers are added to a leaf that runs, if the member's admin has granted that"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
 	{Path: "terminationGracePeriodSeconds", Decision: fields.Keep, Why: "the member's kubelet stops containers"},
-	{Path: "activeDeadlineSeconds", Decision: fields.Keep, Why: "the member's kubelet enforces the deadline; changes are carried over"},
+	{Path: "activeDeadlineSeconds", Decision: fields.Keep, Why: "the member's kubelet enforces the deadline; changes are copied"},
 	{Path: "dnsPolicy", Decision: fields.Keep, Why: "ClusterFirst means the member's DNS, which has no names for Services of the host"},
 	{Path: "dnsConfig", Decision: fields.Keep, Why: "plain addresses and names"},
 	{Path: "hostname", Decision: fields.Keep, Why: "the leaf has its root's name, so host names stay the same"},
@@ -55,7 +55,7 @@ var podPlaceFields = []fields.Field{
 	{Path: "schedulingGroup", Decision: fields.Drop, Why: "names a PodGroup of the host, whose scheduler has admitted the group"},
 	{Path: "evictionResponders", Decision: fields.Drop, Why: "name responders in the host, so an eviction in the member would wait for them forever"},
 	{Path: "nodeSelector", Decision: fields.Translate, Why: "refers to virtual nodes, one of which was chosen. Only operating system and architecture, which every kubelet labels, still select nodes within the member"},
-	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "as nodeSelector: expressions on operating system and architecture stay, terms on another member are removed, and a required term of which nothing remains requires nothing"},
+	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "as nodeSelector: expressions on operating system and architecture stay, terms on another member are removed, and a required term without remaining expressions requires nothing"},
 	{Path: "affinity.podAffinity", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`. Required terms on other topologies, or on labels of namespaces, become preferred, since the member's nodes and namespaces may lack those labels. Terms on `xylem.io/*` topologies are dropped: the choice of the member settles them"},
 	{Path: "affinity.podAntiAffinity", Decision: fields.Translate, Why: "kept, except for `xylem.io/*` topologies, which the choice of the member settles"},
 	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the two of five minutes that the host's admission adds to every Pod: the member adds its own"},
@@ -63,7 +63,7 @@ var podPlaceFields = []fields.Field{
 	{Path: "topologySpreadConstraints[].topologyKey", Decision: fields.Keep, Why: "counted among the member's nodes; constraints on `xylem.io/*` topologies are dropped: the choice of the member settles them"},
 	{Path: "topologySpreadConstraints[].whenUnsatisfiable", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`; otherwise it becomes ScheduleAnyway, since the member's nodes may lack the label (of two constraints that become equal, the first stays)"},
 	{Path: "topologySpreadConstraints[].labelSelector", Decision: fields.Translate, Why: "includes matchLabelKeys"},
-	{Path: "topologySpreadConstraints[].minDomains", Decision: fields.Drop, Why: "counts the host's domains, of which one member may never have enough"},
+	{Path: "topologySpreadConstraints[].minDomains", Decision: fields.Drop, Why: "counts the host's domains, and one member may never have enough"},
 	{Path: "topologySpreadConstraints[].nodeAffinityPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
 	{Path: "topologySpreadConstraints[].nodeTaintsPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
 	{Path: "topologySpreadConstraints[].matchLabelKeys", Decision: fields.Translate, Why: "included in the label selector, as the API server does, which rejects a key in both"},
@@ -79,7 +79,7 @@ var podPlaceFields = []fields.Field{
 var podIdentityFields = []fields.Field{
 	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities of the host; the leaf runs as its namespace's `default`, without a token"},
 	{Path: "serviceAccount", Decision: fields.Drop, Why: "the deprecated name of serviceAccountName"},
-	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false: a token of the member is no identity of the host"},
+	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false: a token of the member is not an identity of the host"},
 }
 
 // podSecurityFields are those that the member's Pod Security admission checks, according to the
@@ -116,7 +116,7 @@ func containerFields(prefix string) []fields.Field {
 
 var oneContainerFields = []fields.Field{
 	{Path: "name", Decision: fields.Keep, Why: "statuses are matched by it"},
-	{Path: "image", Decision: fields.Keep, Why: "pulled by the member; changes are carried over"},
+	{Path: "image", Decision: fields.Keep, Why: "pulled by the member; changes are copied"},
 	{Path: "command", Decision: fields.Keep, Why: "what runs"},
 	{Path: "args", Decision: fields.Keep, Why: "what runs"},
 	{Path: "workingDir", Decision: fields.Keep, Why: "what runs"},

@@ -39,7 +39,7 @@ func TestLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := LeftOut(&corev1.Pod{Spec: tc.spec})
 			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(got))); diff != "" {
-				t.Errorf("left out (-want +got):\n%s", diff)
+				t.Errorf("omitted (-want +got):\n%s", diff)
 			}
 		})
 	}

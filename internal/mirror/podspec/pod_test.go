@@ -158,7 +158,7 @@ func TestTranslatePodCollectsRefusals(t *testing.T) {
 	}
 }
 
-func TestTranslatePodRunsAsNobody(t *testing.T) {
+func TestTranslatePodHasNoServiceAccount(t *testing.T) {
 	leaf, err := Translate(mirrortest.RootPod(corev1.PodSpec{
 		ServiceAccountName:           "admin",
 		AutomountServiceAccountToken: mirrortest.Ptr(true),
@@ -215,7 +215,7 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-func TestAffinityOfWhichNothingIsLeftIsNone(t *testing.T) {
+func TestEmptyAffinityIsOmitted(t *testing.T) {
 	leaf, err := Translate(mirrortest.RootPod(corev1.PodSpec{Affinity: &corev1.Affinity{
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: mirrortest.Required(mirrortest.Term(mirrortest.Expr("kubernetes.io/hostname", "kosmos-cluster38")))},
 		PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{

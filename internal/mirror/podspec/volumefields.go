@@ -22,7 +22,7 @@ var podVolumeFields = []fields.Field{
 	{Path: "volumes[].projected.sources[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, as configMap"},
 	{Path: "volumes[].projected.sources[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, as configMap"},
 	{Path: "volumes[].projected.sources[].downwardAPI", Decision: fields.Keep, Why: "contains fields of the leaf"},
-	{Path: "volumes[].projected.sources[].serviceAccountToken", Decision: fields.Refuse, Why: "a member cannot issue tokens for the host's API server; remove the volume (Xylem leaves out the one that admission adds to every Pod)"},
+	{Path: "volumes[].projected.sources[].serviceAccountToken", Decision: fields.Refuse, Why: "a member cannot issue tokens for the host's API server; remove the volume (Xylem omits the one that admission adds to every Pod)"},
 	{Path: "volumes[].projected.sources[].clusterTrustBundle", Decision: fields.Refuse, Why: "trust bundles are cluster-scoped objects of the host; put the certificates into a ConfigMap"},
 	{Path: "volumes[].projected.sources[].podCertificate", Decision: fields.Refuse, Why: "a member cannot issue certificates of the host; put a certificate into a Secret"},
 	{Path: "volumes[].emptyDir", Decision: fields.Keep, Why: "created on the member's node"},

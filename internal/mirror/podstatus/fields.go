@@ -49,7 +49,7 @@ var podStatusShape = Table.Compile()
 // the root does not have (the member injected them) are dropped.
 func containerStatusFields(prefix string) []fields.Field {
 	fields := []fields.Field{
-		{Path: "name", Decision: fields.Keep, Why: "statuses of containers that the root lacks are left out, since the member injected them"},
+		{Path: "name", Decision: fields.Keep, Why: "statuses of containers that the root lacks are omitted, since the member injected them"},
 		{Path: "state", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "lastState", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "ready", Decision: fields.Keep, Why: "as the member's kubelet reports it"},

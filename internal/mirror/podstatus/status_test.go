@@ -55,7 +55,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 			want: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 		},
-		"no disruption anymore": {
+		"no longer disrupted": {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "False", 1)},
 		},
 		"a gate that only the leaf has": {
@@ -239,7 +239,7 @@ func TestPodStatusCurrent(t *testing.T) {
 		want func(*corev1.PodStatus)
 		is   bool
 	}{
-		"the same": {is: true},
+		"equal": {is: true},
 		"conditions in another order": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions[3], s.Conditions[4] = s.Conditions[4], s.Conditions[3]
 		}},

@@ -31,7 +31,7 @@ func TestAttributesOf(t *testing.T) {
 		want                       AttributesClass
 	}{
 		"none":                         {},
-		"the same":                     {root: "gold", leaf: "m-gold", noted: "gold"},
+		"the mapped class, recorded":   {root: "gold", leaf: "m-gold", noted: "gold"},
 		"the same class, not recorded": {root: "gold", leaf: "gold"},
 		"a class instead of none":      {root: "gold", want: AttributesChange},
 		"another":                      {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},

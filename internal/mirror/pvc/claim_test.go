@@ -113,7 +113,7 @@ func TestGrowth(t *testing.T) {
 		want                 string
 		changes              bool
 	}{
-		"the same":                                 {root: "5Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
+		"equal":                                    {root: "5Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
 		"the same quantity in another notation":    {root: "5120Mi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
 		"grown":                                    {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi", changes: true},
 		"grown, leaf not bound":                    {root: "8Gi", leaf: "5Gi", phase: corev1.ClaimPending, want: "5Gi"},
@@ -199,7 +199,7 @@ func TestClaimStatusCurrent(t *testing.T) {
 		want func(*corev1.PersistentVolumeClaimStatus)
 		is   bool
 	}{
-		"the same": {is: true},
+		"equal": {is: true},
 		"conditions in another order": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.Conditions[0], s.Conditions[2] = s.Conditions[2], s.Conditions[0]
 		}},

@@ -16,7 +16,7 @@ var Table = fields.Table{
 	Fields: []fields.Field{
 		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays what it is"},
 		{Path: "selector", Decision: fields.Keep, Why: "chooses among the member's volumes; many provisioners reject it"},
-		{Path: "resources", Decision: fields.Keep, Why: "the same amount; later changes are carried over"},
+		{Path: "resources", Decision: fields.Keep, Why: "the same amount; later changes are copied"},
 		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume of the host; for a leaf claim that needs a certain volume, WithVolume sets its name"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
@@ -25,7 +25,7 @@ var Table = fields.Table{
 		{Path: "dataSourceRef.kind", Decision: fields.Keep, Why: "as `dataSource`"},
 		{Path: "dataSourceRef.name", Decision: fields.Keep, Why: "as `dataSource`"},
 		{Path: "dataSourceRef.namespace", Decision: fields.Refuse, Why: "Xylem copies nothing from another namespace"},
-		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class's parameter, else the registration's prefix, else the same name; later changes are carried over"},
+		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class's parameter, else the registration's prefix, else the same name; later changes are copied"},
 	},
 }
 

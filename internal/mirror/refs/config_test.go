@@ -91,7 +91,7 @@ func TestConfigDrift(t *testing.T) {
 		want, leaf corev1.ConfigMap
 		drift      ConfigDrift
 	}{
-		"the same":                            {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
+		"equal":                               {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
 		"immutable and equal":                 {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
 		"nil data and empty data":             {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
 		"other labels, which Pods do not see": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},

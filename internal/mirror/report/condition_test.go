@@ -39,7 +39,7 @@ func TestClaimCondition(t *testing.T) {
 		"now the member fails":                {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
 		"the member fails for another reason": {root: claim(fails), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
 		"the member is away":                  {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonMemberAway, Message: "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
-		"no problem anymore":                  {root: claim(shown, other), want: map[string]any{}},
+		"the problem is gone":                 {root: claim(shown, other), want: map[string]any{}},
 		"the condition is True":               {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
 	} {
 		t.Run(name, func(t *testing.T) {

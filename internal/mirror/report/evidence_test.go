@@ -49,7 +49,7 @@ func TestProvisioningProblem(t *testing.T) {
 		"out of space":                {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
 		"slow":                        {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
 		"slow, in progress":           {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
-		"slow at last":                {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
+		"an error, then slow":         {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
 		"slow, then an error":         {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
 		"an event of an earlier leaf": {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
 		"another reason":              {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
@@ -98,7 +98,7 @@ func TestConsumerProblem(t *testing.T) {
 		want       string
 	}{
 		"no leaf, no condition":            {root: &corev1.Pod{}},
-		"no node for it":                   {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
+		"no node suits it":                 {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
 		"a nominated node":                 {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
 		"bound to a node":                  {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
 		"a condition of another scheduler": {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},

@@ -65,7 +65,7 @@ func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 func (t Tried) Annotation() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
-		return "", fmt.Errorf("write down what was tried: %w", err)
+		return "", fmt.Errorf("record what was tried: %w", err)
 	}
 	return string(text), nil
 }

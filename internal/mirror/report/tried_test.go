@@ -65,12 +65,12 @@ func TestTriedRounds(t *testing.T) {
 		timeout time.Duration
 		want    time.Duration
 	}{
-		"the first":           {0, time.Minute, time.Minute},
-		"the second":          {1, time.Minute, 2 * time.Minute},
-		"the fifth":           {4, time.Minute, 16 * time.Minute},
-		"never more than":     {5, time.Minute, longestPause},
-		"however many":        {1 << 40, time.Minute, longestPause},
-		"but for the timeout": {3, 2 * time.Hour, 2 * time.Hour},
+		"the first":                   {0, time.Minute, time.Minute},
+		"the second":                  {1, time.Minute, 2 * time.Minute},
+		"the fifth":                   {4, time.Minute, 16 * time.Minute},
+		"the maximum":                 {5, time.Minute, longestPause},
+		"any number of rounds":        {1 << 40, time.Minute, longestPause},
+		"a timeout above the maximum": {3, 2 * time.Hour, 2 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := Tried{Rounds: test.rounds, Members: []TriedMember{{Cluster: "id1"}}}.End(now, test.timeout)

@@ -159,7 +159,7 @@ func TestMemberPodAntiAffinity(t *testing.T) {
 	}
 }
 
-func TestWithLabelKeysLeavesTheSelectorAlone(t *testing.T) {
+func TestWithLabelKeysKeepsTheSelector(t *testing.T) {
 	selector := app()
 	withLabelKeys(selector, []string{"tenant"}, metav1.LabelSelectorOpIn, map[string]string{"tenant": "red"})
 	if diff := cmp.Diff(app(), selector); diff != "" {

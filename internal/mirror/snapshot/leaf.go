@@ -46,7 +46,7 @@ func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snap
 	return after
 }
 
-// Retained reports whether no event in the member alone can destroy the snapshot of a leaf
+// Retained reports whether no event only in the member can destroy the snapshot of a leaf
 // content. It is true for nil.
 func Retained(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return leaf == nil || leaf.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain

@@ -1,5 +1,5 @@
 // Package auth authenticates and authorizes requests as a kubelet does: with a client
 // certificate signed by the CA that the host publishes, or a bearer token (TokenReview), and
-// then with the caller's rights on the node's subresources (SubjectAccessReview). It rejects
+// then with the caller's permissions on the node's subresources (SubjectAccessReview). It rejects
 // anonymous requests.
 package auth

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		"a question mark":             {http.MethodGet, "/containerLogs/shop/web-0%3fx/app", true, Call{}, http.StatusNotFound},
 		"a line break":                {http.MethodGet, "/containerLogs/shop/web-0%0d%0ax/app", true, Call{}, http.StatusNotFound},
 		"upper case":                  {http.MethodGet, "/containerLogs/Shop/web-0/app", true, Call{}, http.StatusBadRequest},
-		"a long container":            {http.MethodGet, "/containerLogs/shop/web-0/" + long, true, Call{}, http.StatusBadRequest},
+		"a long container name":       {http.MethodGet, "/containerLogs/shop/web-0/" + long, true, Call{}, http.StatusBadRequest},
 		"an invalid query":            {http.MethodGet, "/containerLogs/shop/web-0/app?a=%zz", true, Call{}, http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 }
 
 // The caller's credentials and identity do not reach the member.
-func TestHeadersLeaveCredentialsOut(t *testing.T) {
+func TestHeadersOmitCredentials(t *testing.T) {
 	from := http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Key": {"k"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0, v5.channel.k8s.io", "v4.channel.k8s.io"},

@@ -79,7 +79,7 @@ func (f *Finder) Link(ctx context.Context, t *Target) *failure.Failure {
 	case err != nil:
 		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
 	case node == nil || !nodes.IsVirtual(node):
-		return failure.NotFound("there is no virtual node %q. Check the path", t.Node)
+		return failure.NotFound("there is not a virtual node %q. Check the path", t.Node)
 	}
 	t.Registration = node.Labels[v1alpha1.LabelCluster]
 	return f.enter(ctx, t)

@@ -68,7 +68,7 @@ func (e KeepingSnapshot) Covers(_ witness.Key, action proof.Action, object clien
 		return witness.Unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
 	if !e.Leaf.of(leaf) || !mirrorsnapshot.Retained(e.Leaf.content) {
-		return witness.Unproven("the data of leaf snapshot %q may go with it", client.ObjectKeyFromObject(leaf))
+		return witness.Unproven("the data of leaf snapshot %q may be deleted with it", client.ObjectKeyFromObject(leaf))
 	}
 	if e.Host.w != nil {
 		ends := e.Root.gone || e.Host.content.DeletionTimestamp != nil

@@ -72,7 +72,7 @@ func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshot
 	began := p.Clock.Now()
 	now, err := index.LiveContent(ctx, p.HostLive, seen.Name)
 	if err != nil {
-		return hostContent{}, false, fmt.Errorf("prove that content %s is as it was seen: %w", seen.Name, err)
+		return hostContent{}, false, fmt.Errorf("prove that content %s is unchanged: %w", seen.Name, err)
 	}
 	if now == nil || now.UID != seen.UID || now.Spec.VolumeSnapshotRef.UID != seen.Spec.VolumeSnapshotRef.UID || !still(now) {
 		return hostContent{}, false, nil

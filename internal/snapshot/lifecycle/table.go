@@ -22,7 +22,7 @@ var sections = []section{
 		{Phase: Foreign, Until: "it has anything to do with this host"},
 	}},
 	{Title: "It is another driver's", When: []fact{not(own)}, Rows: []row{
-		{Phase: Foreign, Until: "it is one of csi.xylem.io"},
+		{Phase: Foreign, Until: "its driver is csi.xylem.io"},
 	}},
 	{Title: "No member has anything of it, and it has ended", When: []fact{not(placed), either(ending, rootGone)}, Rows: []row{
 		{Phase: Ending, When: []fact{ending, rootEnded, held}, Step: Release, Owner: HostSnapshot},
@@ -42,13 +42,13 @@ var sections = []section{
 		{Phase: Away, When: []fact{away}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonMemberAway, Report: (*snapshot.Observed).ReportAway, Until: "the member is back"},
 		{Phase: Taking, Owner: RootSnapshot, Until: "the member's controllers observe it"},
 	}},
-	{Title: "Its member can't be asked for snapshots", When: []fact{unavailable}, Rows: []row{
+	{Title: "Its member does not serve snapshots to Xylem", When: []fact{unavailable}, Rows: []row{
 		{Phase: Unavailable, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotsUnsupported, Report: (*snapshot.Observed).ReportUnavailable, Until: "the member serves snapshots, and lets Xylem read them"},
 	}},
 	{Title: "Its member was deregistered, and is registered again", When: []fact{left}, Rows: []row{
 		{Phase: Released, Step: Rejoin, Owner: RootSnapshot},
 	}},
-	{Title: "The member has nothing of it yet", When: []fact{not(placed)}, Rows: []row{
+	{Title: "The member has no objects of it yet", When: []fact{not(placed)}, Rows: []row{
 		{Phase: Ending, When: []fact{rootEnded}, Owner: RootSnapshot, Until: "the host's snapshot-controller deletes the host content"},
 		{Phase: Refused, When: []fact{unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the member has what it lacks"},
 		{Phase: Placing, When: []fact{earlier}, Owner: RootSnapshot, Until: "the earlier leaf is gone"},

@@ -13,7 +13,7 @@ var claims = []section{
 	{Title: "The leaf claim is being deleted", When: []fact{alone, claimDeleting}, Rows: []row{
 		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
 	}},
-	{Title: "The claim asks by name for a volume that an earlier claim of its name had", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
+	{Title: "The claim requests, by name, a volume that an earlier claim of its name had", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
 		Rows: append(adopting(), row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
 	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
@@ -43,11 +43,11 @@ var claims = []section{
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes: host_claim reports why"},
-		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim goes"},
+		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
 		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has it: host_claim reports why not"},
 		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
 		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
-		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim goes"},
+		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
 		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has it"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
@@ -73,7 +73,7 @@ const (
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
 	// askedAgain is what ends the wait for other members, whose events do not enqueue the claim
 	// here.
-	askedAgain = "the claim is placed, or each of the other members has answered that it has none; root_pvc asks every 10 s"
+	askedAgain = "the claim is placed, or each of the other members has answered that it has none; root_pvc checks every 10 s"
 )
 
 // adopting returns the rows for a claim that requests a volume which it does not have yet.

@@ -61,7 +61,7 @@ func claimObserved(n int) (*volume.Observed, int) {
 // createdFrom sets the claim's data source, its record, and its objects in the member.
 func createdFrom(c *choices, s *volume.Observed) {
 	kind := choose(c, "none", "none", "ready", "not ready", "elsewhere", "unrecorded", "no leaf", "another leaf", "snapshot", "no leaf snapshot", "another snapshot", "another snapshot's handle", "snapshot bound to another content", "unread snapshots", "populator", "unlisted")
-	asked := choose(c, "the same", "nothing", "another")
+	asked := choose(c, "equal", "nothing", "another")
 	if kind == "none" {
 		return
 	}
@@ -83,7 +83,7 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if s.Claim != nil {
 		s.Claim.Annotations = map[string]string{v1alpha1.AnnotationSource: "golden-root"}
 		switch asked {
-		case "the same":
+		case "equal":
 			s.Claim.Spec.DataSourceRef = reference(of.Name)
 		case "another":
 			s.Claim.Spec.DataSourceRef = reference("another")
@@ -250,7 +250,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		case !here:
 			return "a leaf claim is created before the placement is recorded (I3)"
 		case s.Claim != nil:
-			return "a leaf claim is created beside another one (I3)"
+			return "a leaf claim is created in addition to another one (I3)"
 		case deleting(root):
 			return "a leaf claim is created for a claim that is being deleted"
 		case root.Spec.VolumeName != "" && s.Promise == nil:
@@ -269,14 +269,14 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	case Unplace:
 		// Ignore the remains of an abandoned promise: LeafClaimGone checks them.
 		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
-			return "a placement is removed that belongs to another member, or whose leaf still exists (I3)"
+			return "a placement is removed although it belongs to another member, or its leaf still exists (I3)"
 		}
 	case Unselect:
 		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
 			return "a selection is removed that is not this member's, or without a word"
 		}
 		if s.Pinned() {
-			return "a selection is removed that the controller source makes again (I5)"
+			return "a selection is removed although the controller source makes it again (I5)"
 		}
 	case Label:
 		if !here || s.LabelledFor() != "" {
@@ -284,7 +284,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 	case Unlabel:
 		if s.LabelledFor() != member.ClusterID || s.Claim != nil {
-			return "the labels of a promise are removed that another member has, or of which something is left (I3)"
+			return "the labels of a promise are removed although another member has it, or some of its objects are left (I3)"
 		}
 	default:
 		return "not a step for a claim without a volume"

@@ -267,11 +267,11 @@ func wrong(s *volume.Observed, p Plan) string {
 	case Take:
 		switch _, stamp := mirror.OriginIn(member.HostID, s.Leaf); {
 		case s.Host == nil || !hostpv.Imported(s.Host) || s.Host.DeletionTimestamp != nil || s.Claimed() || s.Holder != nil:
-			return "a leaf PV is stamped for a host PV that does not represent it, or that goes"
+			return "a leaf PV is stamped for a host PV that does not represent it, or that is being deleted"
 		case stamp && s.Stamp.Root.Namespace != "" || s.Leaf.Labels[v1alpha1.LabelHost] != member.HostID || s.Leaf.DeletionTimestamp != nil:
 			return "a leaf PV is taken without consent (I4)"
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
-			return "a leaf PV is taken that somebody in the member uses, or that is being deleted (I4)"
+			return "a leaf PV is adopted although it is in use in the member, or being deleted (I4)"
 		case s.TakenLeaf() == nil || s.TakenLeaf().Spec.PersistentVolumeReclaimPolicy != retains:
 			return "a leaf PV is taken without being retained, or again (I2, I5)"
 		}

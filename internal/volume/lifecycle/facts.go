@@ -66,11 +66,11 @@ var (
 
 // Facts of promises.
 var (
-	movable      = when("Bound, and no disk that is to outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
+	movable      = when("Bound, and no disk that must outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
 	placeless    = when("a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) })
 	unwanted     = when("its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() })
 	unfulfilled  = when("a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) })
-	promised     = when("root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
+	promised     = when("root claim has a promise, or will have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
 	promisedHere = when("this member has its promise", "this member has no promise of it", func(s *volume.Observed) bool { return s.PromisedHere() })
 	scratch      = when("a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() })
 	releasing    = when("marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
@@ -114,7 +114,7 @@ var (
 	claimLost     = when("leaf claim Lost", "", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimLost })
 	held          = when("leaf claim has it", "leaf claim does not have it", func(s *volume.Observed) bool { return s.Held() })
 	heldByAnother = when("another root's leaf claim has it", "", func(s *volume.Observed) bool { return s.Holder != nil })
-	holderRoot    = when("the root claim of that one is there", "the root claim of that one is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil })
+	holderRoot    = when("that root claim exists", "that root claim is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil })
 	outlived      = when("the leaf claim of a root that is gone has it", "", func(s *volume.Observed) bool {
 		claim := s.Stale()
 		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.HostRoot() == "")
@@ -126,7 +126,7 @@ var (
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
 	})
-	pointed = when("leaf PV points at the leaf claim", "", func(s *volume.Observed) bool { return hostpv.PointsAt(s.Leaf, s.Claim) })
+	pointed = when("the leaf PV's claimRef names the leaf claim", "", func(s *volume.Observed) bool { return hostpv.PointsAt(s.Leaf, s.Claim) })
 	slow    = when("the member's PV controller has not bound it again", "", func(s *volume.Observed) bool {
 		return s.Held() && s.Claim.Status.Phase == corev1.ClaimPending && s.Claim.Annotations[v1alpha1.AnnotationVolumeUID] != string(s.Leaf.UID)
 	})
@@ -137,7 +137,7 @@ var (
 var (
 	hasRoot      = when("root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil })
 	rootDeleting = when("root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) })
-	own          = when("root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Observed) bool { return s.Own() })
+	own          = when("root claim will be bound to it", "root claim will not be bound to it", func(s *volume.Observed) bool { return s.Own() })
 	placed       = when("placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
 	placedHere   = when("placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID })
 	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
@@ -160,7 +160,7 @@ var (
 	selected        = when("this member is selected", "this member is not selected", (*volume.Observed).Selected)
 	agreed          = when("the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Observed).Agreed)
 	ownClass        = when("class of Xylem", "class not of Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) })
-	mirrors         = when("class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds at once", (*volume.Observed).Mirrors)
+	mirrors         = when("class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds immediately", (*volume.Observed).Mirrors)
 	boundAway       = when("bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })

@@ -28,7 +28,7 @@ var promises = []section{
 		{Phase: Promised, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	}},
 	{Title: "The claim of a promise without a disk, placed nowhere", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
-		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready here, or the Pod goes"},
+		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready here, or the Pod is deleted"},
 		{Phase: Unconfirmed, When: []fact{podHere, not(rootDeleting), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{podHere, not(rootDeleting)}, Step: Place, Owner: RootPVC},
 	}, unrecorded(kept), []row{
@@ -37,16 +37,16 @@ var promises = []section{
 		{Phase: Promised, When: []fact{labelledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Promised, When: []fact{not(labelledHere)}, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	})},
-	{Title: "The claim of a promise without a disk, which this member is to have", When: []fact{alone, diskless}, Rows: []row{
+	{Title: "The claim of a promise without a disk, assigned to this member", When: []fact{alone, diskless}, Rows: []row{
 		{Phase: Promised, When: []fact{labelledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Placing, When: []fact{not(labelledHere), podHere, not(rootDeleting)}, Step: Label, Owner: RootPVC},
 		{Phase: Placing, When: []fact{not(labelledHere), kept}, Step: Label, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(labelledHere)}, Step: Unplace, Owner: RootPVC},
 	}},
-	{Title: "A Pod waits for the disk of a promise, which this member is to provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
-		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim goes"},
+	{Title: "A Pod waits for the disk of a promise, which this member must provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
+		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
 		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
-		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim goes"},
+		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
@@ -74,7 +74,7 @@ var promises = []section{
 	{Title: "A promise without a disk that this member has", When: []fact{unfulfilled}, Rows: []row{
 		{Phase: Ending, When: []fact{not(abandoned), finalizer, ended}, Step: EndPromise, Owner: RootPV},
 		{Phase: Ending, When: []fact{not(abandoned), finalizer, hostDeleting, free}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Promised, Owner: RootPVC, Until: "the member has made the disk, or no Pod uses it"},
+		{Phase: Promised, Owner: RootPVC, Until: "the member has provisioned the disk, or no Pod uses it"},
 	}},
 	{Title: "A promise that is being released, because no Pod used its disk", When: []fact{scratch, not(abandoned), releasing}, Rows: []row{
 		{Phase: Mirrored, When: []fact{unguarded}, Step: UpdateHost, Owner: LeafPV},

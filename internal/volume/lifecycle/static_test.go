@@ -31,7 +31,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	case p.Step == SetDelete, p.Step == DestroyUnmirrored && s.Leaf != nil && s.Leaf.Labels[v1alpha1.LabelHost] != "":
 		return "a volume is destroyed because an admin created a host PV for it (I2)"
 	case p.Step == Take:
-		return "a volume is stamped before it is recorded who asks for it (I1)"
+		return "a volume is stamped before the object that requests it is recorded (I1)"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
 		return "no controller reports the state"
 	}
@@ -47,7 +47,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	case leaf.Labels[v1alpha1.LabelHost] != member.HostID:
 		return "a volume is recorded without consent (I4)"
 	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
-		return "a volume is recorded that somebody in the member uses, or that is being deleted (I4)"
+		return "a volume is recorded although it is in use in the member, or being deleted (I4)"
 	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
 		return "the volume of a claim is recorded for another one (I3)"
 	}
@@ -157,9 +157,9 @@ func TestImports(t *testing.T) {
 		"Released and retained": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, refOf("another")
 		}), host(nil), ""},
-		"less than it has":           {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("5Gi") }), ""},
+		"a smaller capacity":         {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("5Gi") }), ""},
 		"the class by the same name": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "gp3" }), ""},
-		"the UID that it has": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+		"the volume's UID": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: "leaf-1"}
 		}), ""},
 		"no volume":               {nil, host(nil), v1alpha1.ReasonAdoptionRefused},
@@ -169,7 +169,7 @@ func TestImports(t *testing.T) {
 			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, refOf("another")
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"reserved there": {leaf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = refOf("") }), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"Released, and about to go": {leaf(func(pv *corev1.PersistentVolume) {
+		"Released, and about to be deleted": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, deletes
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"Failed":        {leaf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }), host(nil), v1alpha1.ReasonAdoptionRefused},
@@ -177,8 +177,8 @@ func TestImports(t *testing.T) {
 		"an earlier record with another value": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"more than it has": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},
-		"a mode that it lacks": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+		"a larger capacity": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},
+		"an access mode that it lacks": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadWriteMany)
 		}), v1alpha1.ReasonAdoptionRefused},
 		"Block":         {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = &block }), v1alpha1.ReasonAdoptionRefused},

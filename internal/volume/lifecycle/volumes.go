@@ -18,16 +18,16 @@ var volumes = []section{
 	}},
 	{Title: "An admin's host PV requests it, and is not recorded", When: []fact{not(mirrored)}, Rows: []row{
 		{Phase: Importing, When: []fact{importable}, Step: Import, Owner: LeafPV},
-		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the volume may be used, or the claim goes"},
+		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the volume may be used, or the claim is deleted"},
 	}},
 	{Title: "A host PV that an admin created represents it, and no claim has it yet", When: []fact{untaken}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostDeleting), not(abandoned), takeable}, Step: Take, Owner: LeafPV},
 		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the claim goes"},
-		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the host PV goes"},
+		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the claim is deleted"},
+		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the host PV is deleted"},
 	}},
 
-	{Title: "Its claim is gone: what is to outlive it is held", When: []fact{not(hasRoot)}, Rows: []row{
+	{Title: "Its claim is gone: what must outlive it is retained", When: []fact{not(hasRoot)}, Rows: []row{
 		{Phase: Holding, When: []fact{not(mirrored), replaced, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{not(stamped), held, mayBeKnown, unsecured}, Step: Stamp, Owner: LeafPV},
 		{Phase: Holding, When: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother)}, Step: SetRetain, Owner: LeafPV},
@@ -36,7 +36,7 @@ var volumes = []section{
 		{Phase: Holding, When: []fact{not(mirrored), stamped, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{unguarded, not(abandoned)}, Step: UpdateHost, Owner: LeafPV},
 	}},
-	{Title: "A leaf claim that is left of an earlier root names it, and does not have it", When: []fact{left, not(abandoned)}, Rows: []row{
+	{Title: "A leaf claim of an earlier root still names it, but does not have it", When: []fact{left, not(abandoned)}, Rows: []row{
 		{Phase: Ending, When: []fact{not(leftDeleting), leftOutlived}, Step: DeleteLeft, Owner: RootPVC},
 	}},
 	{Title: "The leaf claim of another root has it", When: []fact{mirrored, not(abandoned)}, Rows: []row{
@@ -62,7 +62,7 @@ var volumes = []section{
 	}, adopting(), []row{
 		{Phase: Adopting, Step: AdoptClaim, Owner: RootPVC},
 	})},
-	{Title: "Its claim is gone, and its leaf claim is left", When: []fact{not(hasRoot), hasClaim}, Rows: []row{
+	{Title: "Its claim is gone, and its leaf claim remains", When: []fact{not(hasRoot), hasClaim}, Rows: []row{
 		{Phase: Withdrawing, When: []fact{claimDeleting}, Owner: RootPVC, Until: "the leaf claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Ending, When: []fact{not(mirrored), not(replaced), not(hasLeaf), not(claimBound)}, Step: DeleteLost, Owner: RootPVC},
@@ -84,17 +84,17 @@ var volumes = []section{
 	}},
 	{Title: "Its claim has another volume, or will have one", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},
-		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim goes, or an admin repairs it"},
-		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim goes, or is placed here"},
+		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim is deleted, or an admin repairs it"},
+		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim is deleted, or is placed here"},
 		{Phase: Provisioned, When: []fact{not(placed)}, Owner: RootPVC, Until: "root_pvc places the claim here"},
 	}},
 	{Title: "Its host PV has ended, and the cache still has its claim", When: []fact{own, ended}, Rows: []row{
 		{Phase: Ending, Owner: RootPV, Until: "the cache shows that the claim is gone"},
 	}},
 	{Title: "It is not a copy of its claim's data source, and its claim has no volume yet", When: []fact{ours, not(mirrored), held, unlike}, Rows: []row{
-		{Phase: Mismatched, Owner: RootPVC, Until: "the claim goes: root_pvc reports it"},
+		{Phase: Mismatched, Owner: RootPVC, Until: "the claim is deleted: root_pvc reports it"},
 	}},
-	{Title: "Its claim is to have it: it is held, and mirrored", When: []fact{ours}, Rows: []row{
+	{Title: "Its claim will have it: it is retained and mirrored", When: []fact{ours}, Rows: []row{
 		{Phase: Reusing, When: []fact{not(releasing), not(held), stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Provisioned, When: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, Step: Fulfil, Owner: LeafPV},
 		{Phase: Reusing, When: []fact{bound, claimed, not(claimDeleting), not(held), stamped, not(terminating), not(leafBound)}, Step: Repoint, Owner: LeafPV},
@@ -120,19 +120,19 @@ var volumes = []section{
 		{Phase: Bound, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here"},
 		{Phase: Releasing, When: []fact{releasing}, Owner: RootPV, Until: "the disk is gone"},
-		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportReplaced, Until: "the claim goes"},
-		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV is back, or the claim goes"},
-		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportTerminating, Until: "the claim goes"},
+		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportReplaced, Until: "the claim is deleted"},
+		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV is back, or the claim is deleted"},
+		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportTerminating, Until: "the claim is deleted"},
 		{Phase: InUse, When: []fact{heldByAnother, holderRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportHolder, Until: "the other root claim is gone"},
 		{Phase: Reusing, When: []fact{not(hasClaim), refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
 		{Phase: Reusing, When: []fact{not(hasClaim), not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Reusing, When: []fact{not(hasClaim)}, Step: CreateClaim, Owner: RootPVC},
 		{Phase: Reusing, When: []fact{claimUnbound, pointed}, Owner: RootPVC, Until: "the member binds the leaf claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportMismatch, Until: "the claim goes, or an admin repairs it"},
+		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportMismatch, Until: "the claim is deleted, or an admin repairs it"},
 		{Phase: Mismatched, When: []fact{lent, not(leafBound), not(stamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnstamped, Until: "an admin repairs it"},
-		{Phase: InUse, When: []fact{lent, leafBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportInUse, Until: "the other claim goes"},
-		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportClaimLost, Until: "the leaf claim or the claim goes"},
+		{Phase: InUse, When: []fact{lent, leafBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportInUse, Until: "the other claim is deleted"},
+		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportClaimLost, Until: "the leaf claim or the claim is deleted"},
 		{Phase: Reusing, When: []fact{slow}, Step: Touch, Owner: RootPVC},
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned), either(releasing, provisioned)}, Step: UpdateHost, Owner: LeafPV},
 		{Phase: Bound, When: []fact{grown}, Step: Grow, Owner: RootPVC},

@@ -118,7 +118,7 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 	}
 }
 
-func TestAnothersVolumeTakesTheName(t *testing.T) {
+func TestForeignVolumeTakesTheName(t *testing.T) {
 	other := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
 	other.Spec.CSI.VolumeHandle, other.Labels = "elsewhere/pv-1", nil
 	s, err := observer(rootClaim(), heldLeaf(), other).OfLeaf(t.Context(), "pv-1")

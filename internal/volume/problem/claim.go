@@ -56,7 +56,7 @@ func ReportUnknown(s *volume.Observed) *mirror.Refusal {
 // ReportSecond reports that the claim has a volume in this member in addition to the one to
 // which it is bound.
 func ReportSecond(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim in addition to the one that is used: the claim is bound to volume %q elsewhere. "+
 		"Xylem keeps its data. If nobody needs it, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
@@ -65,7 +65,7 @@ func ReportSecond(s *volume.Observed) *mirror.Refusal {
 // before the claim was placed.
 func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
-		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
+		"Confirm the restore as ClusterRegistration %q describes, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportNeverPlaced reports that the member has a volume of a claim that was never placed
@@ -81,7 +81,7 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
 	if in := s.Placement.Counterparts.In; len(in) > 0 {
 		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
-			"If that ClusterRegistration asks for the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
+			"If that ClusterRegistration requests the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
 			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
 	}
 	return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot ask there now, and does not place the claim in member %q. "+

@@ -128,5 +128,5 @@ func ReportElsewhere(s *volume.Observed) *mirror.Refusal {
 	if s.PlacedRegistration != "" {
 		where = fmt.Sprintf("member %q", s.PlacedRegistration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until no objects of the claim are left there. Run the Pod there, or delete what that member has of the claim", where, s.Member.Registration)
 }

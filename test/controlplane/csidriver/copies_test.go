@@ -104,7 +104,7 @@ func book(t *testing.T, dir string) *ledger.Ledger {
 	return l
 }
 
-func TestCloneHoldsWhatItsSourceHeld(t *testing.T) {
+func TestCloneHasDataOfSource(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -145,7 +145,7 @@ func TestNewDisksDiffer(t *testing.T) {
 	wantData(t, dir, a, live[a].Data)
 }
 
-func TestRestoreHoldsWhatTheSnapshotHolds(t *testing.T) {
+func TestRestoreHasDataOfSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -173,7 +173,7 @@ func TestRestoreHoldsWhatTheSnapshotHolds(t *testing.T) {
 	}
 }
 
-func TestSnapshotsEntryNamesClaimAndObjects(t *testing.T) {
+func TestSnapshotEntryNamesClaimAndObjects(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -232,18 +232,18 @@ func TestRefusals(t *testing.T) {
 		call func(context.Context) error
 		want codes.Code
 	}{
-		"clone of nothing":                     {create(creation("x", fromVolume("none"))), codes.NotFound},
-		"clone without an ID":                  {create(creation("x", fromVolume(""))), codes.NotFound},
-		"clone into less":                      {create(small(fromVolume(source))), codes.OutOfRange},
-		"another volume with the clone's name": {create(creation("copy", nil)), codes.AlreadyExists},
-		"restore of nothing":                   {create(creation("x", fromSnapshot("none"))), codes.NotFound},
-		"restore into less":                    {create(small(fromSnapshot(sn))), codes.OutOfRange},
-		"restore too early":                    {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
-		"snapshot of nothing":                  {take(snap("x", "none")), codes.NotFound},
-		"snapshot without a volume":            {take(snap("x", "")), codes.InvalidArgument},
-		"snapshot with a path as its name":     {take(snap("../x", source)), codes.InvalidArgument},
-		"invalid delay":                        {take(badDelay), codes.InvalidArgument},
-		"another snapshot with the name":       {take(snap("s", heldID)), codes.AlreadyExists},
+		"clone of a missing volume":               {create(creation("x", fromVolume("none"))), codes.NotFound},
+		"clone without an ID":                     {create(creation("x", fromVolume(""))), codes.NotFound},
+		"clone that is too small":                 {create(small(fromVolume(source))), codes.OutOfRange},
+		"another volume with the clone's name":    {create(creation("copy", nil)), codes.AlreadyExists},
+		"restore of a missing snapshot":           {create(creation("x", fromSnapshot("none"))), codes.NotFound},
+		"restore that is too small":               {create(small(fromSnapshot(sn))), codes.OutOfRange},
+		"restore of a snapshot that is not ready": {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
+		"snapshot of a missing volume":            {take(snap("x", "none")), codes.NotFound},
+		"snapshot without a volume":               {take(snap("x", "")), codes.InvalidArgument},
+		"snapshot with a path as its name":        {take(snap("../x", source)), codes.InvalidArgument},
+		"invalid delay":                           {take(badDelay), codes.InvalidArgument},
+		"another snapshot with the name":          {take(snap("s", heldID)), codes.AlreadyExists},
 		"volume whose snapshot depends on it": {func(ctx context.Context) error {
 			_, err := d.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: heldID})
 			return err
@@ -433,7 +433,7 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
-func TestBlockDiskIsCopiedWithItsHoles(t *testing.T) {
+func TestSparseBlockDiskIsCopied(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	r := creation("a", nil)

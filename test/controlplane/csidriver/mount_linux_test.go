@@ -50,7 +50,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestUnpublishKeepsData unpublishes a directory that holds files and is no mount: a disk whose
+// TestUnpublishKeepsData unpublishes a directory that holds files and is not a mount: a disk whose
 // mount was lost must not be emptied.
 func TestUnpublishKeepsData(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target")

@@ -68,7 +68,7 @@ func TestRestartMakesTheLedgerAgree(t *testing.T) {
 	}
 }
 
-func TestHalfMadeVolumeIsRemoved(t *testing.T) {
+func TestIncompleteVolumeIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
 	half := filepath.Join(VolumesDir(dir), ".a")
@@ -114,7 +114,7 @@ func TestRoomIsShared(t *testing.T) {
 	}
 }
 
-func TestFaultsAreCountedAnewWhenSetAnew(t *testing.T) {
+func TestFaultCountsRestartWhenFaultsAreSet(t *testing.T) {
 	dir := t.TempDir()
 	i := newInjector(dir)
 	fault := Fault{Method: ledger.CreateVolume, Claim: "ns/data", Times: 1}

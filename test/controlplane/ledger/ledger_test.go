@@ -97,7 +97,7 @@ func TestForClaim(t *testing.T) {
 	}
 }
 
-func TestTornLineIsCutOff(t *testing.T) {
+func TestIncompleteLineIsRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	write(t, path, create("a", "data"))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

@@ -207,7 +207,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-func TestNumberOfCreationIsNoPartOfTheState(t *testing.T) {
+func TestStateIgnoresOrderOfCreation(t *testing.T) {
 	object := func(created int64) []Object {
 		o := Object{Cluster: one}
 		o.Object = map[string]any{

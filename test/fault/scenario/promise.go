@@ -304,7 +304,7 @@ func (w *World) promiseMove(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseMoved is met when Pod and disk are in the second member and the first has nothing of them.
+// promiseMoved is met when Pod and disk are in the second member and the first has no objects of them.
 func (w *World) promiseMoved(ctx context.Context) error {
 	return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.promiseIn(ctx, rig.Two), w.disks(rig.Two, data, 1),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))

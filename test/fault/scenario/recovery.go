@@ -72,7 +72,7 @@ func (w *World) appWith(ctx context.Context, claims ...string) error {
 }
 
 // recovered is met when the Pod runs, all of its claims have their volumes in the second member,
-// the first has nothing of them, and no annotation of the recovery is left.
+// the first has no objects of them, and no annotation of the recovery is left.
 func (w *World) recovered(ctx context.Context, claims ...string) error {
 	if err := w.running(ctx, app); err != nil {
 		return err

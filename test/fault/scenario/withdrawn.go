@@ -87,7 +87,7 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
 
 // move makes the scheduler select a node again. It lets the provisioner continue once the first
-// member has nothing of the pair. Otherwise, the claim would get the volume, and the new Pod would
+// member has no objects of the pair. Otherwise, the claim would get the volume, and the new Pod would
 // stay Pending, as in one cluster.
 func (w *World) move(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
@@ -107,7 +107,7 @@ func (w *World) move(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// withdraw deletes the pair, and lets the provisioner continue once the host has nothing of it.
+// withdraw deletes the pair, and lets the provisioner continue once the host has no objects of it.
 func (w *World) withdraw(ctx context.Context) error { return w.withdrawFrom(ctx, w.Host) }
 
 // withdrawFrom waits until the pair is deleted in these clusters.

@@ -46,7 +46,7 @@ func TestReasonsInStories(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("no test in %v names these reasons. Write a story that makes the state for real: %v", onClusters, missing)
+		t.Errorf("no test in %v names these reasons. Write a story that causes the state: %v", onClusters, missing)
 	}
 	for reason := range unstaged {
 		stale = append(stale, reason)

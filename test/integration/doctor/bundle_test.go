@@ -196,7 +196,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 
 		_, complaints, code = plugin(ctx, here, "support-bundle", "--file", file)
 		Expect(code).To(Equal(1))
-		Expect(complaints).To(ContainSubstring("exists already"))
+		Expect(complaints).To(ContainSubstring("already exists"))
 	}, SpecTimeout(storyTime))
 
 	It("lists what it could not read, and leaves no archive if the host does not respond", func(ctx SpecContext) {

@@ -387,11 +387,11 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("before the intent", [2]interceptor.Funcs{{}, cut(1, false)}),
-		Entry("after the intent, its reply lost", [2]interceptor.Funcs{{}, cut(1, true)}),
+		Entry("after the intent, with a lost response", [2]interceptor.Funcs{{}, cut(1, true)}),
 		Entry("before the lease", [2]interceptor.Funcs{cut(1, false), {}}),
-		Entry("after the lease, its reply lost", [2]interceptor.Funcs{cut(1, true), {}}),
+		Entry("after the lease, with a lost response", [2]interceptor.Funcs{cut(1, true), {}}),
 		Entry("before the fact", [2]interceptor.Funcs{{}, cut(2, false)}),
-		Entry("after the fact, its reply lost", [2]interceptor.Funcs{{}, cut(2, true)}),
+		Entry("after the fact, with a lost response", [2]interceptor.Funcs{{}, cut(2, true)}),
 		Entry("twice before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
 	)
 
@@ -519,7 +519,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Advance(ctx)).To(Succeed())
 
-		By("an edit, and a note whose reply is lost")
+		By("editing the Lease, and losing the response to a note")
 		edited := w.lease(ctx)
 		edited.Labels["team"] = "storage"
 		Expect(api.Update(ctx, edited)).To(Succeed())
@@ -571,11 +571,11 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("before the intent", [2]interceptor.Funcs{{}, cut(3, false)}, true),
-		Entry("after the intent, its reply lost", [2]interceptor.Funcs{{}, cut(3, true)}, true),
+		Entry("after the intent, with a lost response", [2]interceptor.Funcs{{}, cut(3, true)}, true),
 		Entry("before the lease", [2]interceptor.Funcs{cut(2, false), {}}, true),
-		Entry("after the lease, its reply lost", [2]interceptor.Funcs{cut(2, true), {}}, true),
+		Entry("after the lease, with a lost response", [2]interceptor.Funcs{cut(2, true), {}}, true),
 		Entry("before the fact", [2]interceptor.Funcs{{}, cut(4, false)}, true),
-		Entry("after the fact, its reply lost", [2]interceptor.Funcs{{}, cut(4, true)}, true),
+		Entry("after the fact, with a lost response", [2]interceptor.Funcs{{}, cut(4, true)}, true),
 		Entry("after the lease, and it connects again", [2]interceptor.Funcs{cut(2, true), {}}, false),
 		Entry("before the fact, and it connects again", [2]interceptor.Funcs{{}, cut(4, false)}, false),
 	)
@@ -733,7 +733,7 @@ var _ = Describe("the fence", func() {
 		a := w.manager("after")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		at := a.Restores().Member
-		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is no evidence")
+		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is not evidence")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
 		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
 
@@ -742,7 +742,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Restores().Member).To(Equal(at), "the time is that of the detection, not of the confirmation")
 		Expect(a.Release(ctx)).To(Succeed())
 
-		By("a restore of the host removing the host's record, but not the member's")
+		By("restoring the host, which removes the host's record but not the member's")
 		restore(ctx, "fence-"+w.clusterID, nil)
 		b := w.manager("next")
 		Expect(b.Acquire(ctx, "")).To(Succeed())

@@ -23,17 +23,17 @@ func TestUnused(t *testing.T) {
 		requests controlplane.Requests
 		want     []string
 	}{
-		"nothing":            {},
-		"used":               {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{get}},
-		"unused":             {grants: []Grant{{Verb: "list", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"list secrets"}},
-		"of another group":   {grants: []Grant{{Verb: "get", Group: "g", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"get secrets.g"}},
-		"of a subresource":   {grants: []Grant{{Verb: "get", Resource: "secrets/status"}}, requests: controlplane.Requests{get}, want: []string{"get secrets/status"}},
-		"elsewhere":          {grants: []Grant{{Verb: "get", Resource: "secrets", Namespace: "b"}}, requests: controlplane.Requests{get}, want: []string{"get secrets in b"}},
-		"of another name":    {grants: []Grant{{Verb: "get", Resource: "secrets", Name: "y"}}, requests: controlplane.Requests{get}, want: []string{"get secrets y"}},
-		"a narrower one did": {grants: []Grant{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "secrets", Namespace: "a"}}, requests: controlplane.Requests{get}, want: []string{"get secrets"}},
+		"nothing":                     {},
+		"used":                        {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{get}},
+		"unused":                      {grants: []Grant{{Verb: "list", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"list secrets"}},
+		"of another group":            {grants: []Grant{{Verb: "get", Group: "g", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"get secrets.g"}},
+		"of a subresource":            {grants: []Grant{{Verb: "get", Resource: "secrets/status"}}, requests: controlplane.Requests{get}, want: []string{"get secrets/status"}},
+		"elsewhere":                   {grants: []Grant{{Verb: "get", Resource: "secrets", Namespace: "b"}}, requests: controlplane.Requests{get}, want: []string{"get secrets in b"}},
+		"of another name":             {grants: []Grant{{Verb: "get", Resource: "secrets", Name: "y"}}, requests: controlplane.Requests{get}, want: []string{"get secrets y"}},
+		"a narrower grant was enough": {grants: []Grant{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "secrets", Namespace: "a"}}, requests: controlplane.Requests{get}, want: []string{"get secrets"}},
 		"a watch needs the list": {grants: []Grant{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "get", Resource: "pods"}},
 			requests: controlplane.Requests{{Verb: "watch", Resource: "pods"}}, want: []string{"get pods"}},
-		"it was refused": {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{refused}, want: []string{"get secrets"}},
+		"a rejected request": {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{refused}, want: []string{"get secrets"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Unused(tc.grants, tc.requests)); diff != "" {
@@ -51,17 +51,17 @@ func TestBroad(t *testing.T) {
 		rule rbacv1.PolicyRule
 		want []string
 	}{
-		"plain":           {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}}},
-		"a named Secret":  {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
-		"all Secrets":     {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}, want: []string{"list secrets"}},
-		"all verbs":       {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}, want: []string{"* pods"}},
-		"all resources":   {rule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"list"}}, want: []string{"list *.apps"}},
-		"all statuses":    {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"*/status"}, Verbs: []string{"patch"}}, want: []string{"patch */status"}},
-		"all groups":      {rule: rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"pods"}, Verbs: []string{"get"}}, want: []string{"get pods.*"}},
-		"somebody else":   {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}}, want: []string{"impersonate users"}},
-		"somebody's keys": {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token"}},
-		"its own keys":    {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"self"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token self"}},
-		"a role":          {rule: rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create"}}, want: []string{"create roles.rbac.authorization.k8s.io"}},
+		"plain":                  {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}}},
+		"a named Secret":         {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+		"all Secrets":            {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}, want: []string{"list secrets"}},
+		"all verbs":              {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}, want: []string{"* pods"}},
+		"all resources":          {rule: rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"list"}}, want: []string{"list *.apps"}},
+		"all statuses":           {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"*/status"}, Verbs: []string{"patch"}}, want: []string{"patch */status"}},
+		"all groups":             {rule: rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"pods"}, Verbs: []string{"get"}}, want: []string{"get pods.*"}},
+		"impersonation":          {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}}, want: []string{"impersonate users"}},
+		"tokens of all accounts": {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token"}},
+		"its own token":          {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"self"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token self"}},
+		"a role":                 {rule: rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create"}}, want: []string{"create roles.rbac.authorization.k8s.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Broad(expand([]rbacv1.PolicyRule{tc.rule}, ""))); diff != "" {

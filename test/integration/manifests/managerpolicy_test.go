@@ -295,8 +295,8 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		}, written(v1alpha1.KubeconfigKey)),
 		entry("a capacity of another provisioner", mayNot, whole, of(capacityObject), managed),
 		entry("a virtual node's CSINode", may, whole, of(csiNode, managed), naming(v1alpha1.ProvisionerName)),
-		entry("the same, with an entry of another driver", may, whole, of(csiNode, managed, naming("ebs.csi.aws.com")), naming(v1alpha1.ProvisionerName)),
-		entry("the same, without any entry", may, whole, of(csiNode, managed, func(o client.Object) {
+		entry("a virtual node's CSINode with an entry of another driver", may, whole, of(csiNode, managed, naming("ebs.csi.aws.com")), naming(v1alpha1.ProvisionerName)),
+		entry("a virtual node's CSINode without any entry", may, whole, of(csiNode, managed, func(o client.Object) {
 			o.(*storagev1.CSINode).Spec.Drivers = []storagev1.CSINodeDriver{}
 		}), naming(v1alpha1.ProvisionerName)),
 		entry("another driver in it", mayNot, whole, of(csiNode, managed), naming("ebs.csi.aws.com")),

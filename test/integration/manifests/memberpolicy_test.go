@@ -254,7 +254,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				if allowed || open {
 					Expect(err).NotTo(HaveOccurred())
 				} else {
-					Expect(err).To(MatchError(And(ContainSubstring("xylem-pods"), ContainSubstring("beyond the Pod Security level baseline"))))
+					Expect(err).To(MatchError(And(ContainSubstring("xylem-pods"), ContainSubstring("exceeds the Pod Security level baseline"))))
 				}
 			}
 		},

@@ -213,7 +213,7 @@ var _ = Describe("the endpoint", func() {
 
 	It("frees all memory of its sessions, even if clients do not read them", func(ctx SpecContext) {
 		// KWOK uses one inotify instance for each followed log, and a user has only 128: some of
-		// the requests end at once.
+		// the requests end immediately.
 		const asked, sessionsOpen = 60, 30
 		admin := host("admin", "system:masters")
 		goroutines, err := metric(ctx, "go_goroutines")

@@ -125,7 +125,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		code, none := ask(ctx, host("nobody"), "/metrics/resource/none")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(none).To(Equal(content))
-		By("the permission of metrics-server")
+		By("granting the permission of metrics-server")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}},
 		}}

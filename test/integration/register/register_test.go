@@ -196,7 +196,7 @@ func badInputs() {
 		Entry("invalid namespace labels", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
-			says:       []string{`"example.com/team" is no label`, "Use KEY=VALUE[,KEY=VALUE]"},
+			says:       []string{`"example.com/team" is not a label`, "Use KEY=VALUE[,KEY=VALUE]"},
 		}),
 		Entry("no such context", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,

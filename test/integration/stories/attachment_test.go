@@ -101,7 +101,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, attaching))
 	}, SpecTimeout(storyTime))
 
-	It("has no such condition in a member whose driver attaches nothing", func(ctx SpecContext) {
+	It("has no condition Attached in a member whose driver attaches nothing", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -110,7 +110,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, And(phase(corev1.ClaimBound), unattached))
 	}, SpecTimeout(storyTime))
 
-	It("shows in the driver's words why it cannot be attached, until it can", func(ctx SpecContext) {
+	It("quotes the driver's error if it cannot be attached, until it can", func(ctx SpecContext) {
 		s := begin(ctx)
 		fails(s, ledger.PublishVolume, "the cable is loose")
 		leafNode := runs(ctx, s)
@@ -124,7 +124,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("shows in the driver's words why it cannot be detached, after the Pod was deleted", func(ctx SpecContext) {
+	It("quotes the driver's error if it cannot be detached after its Pod was deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -148,7 +148,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(attacher.Thaw()).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 
-		By("deleting the Pod, once the member's controller has seen that")
+		By("deleting the Pod once the member's controller has observed it")
 		until[corev1.Node](ctx, s, member, leafNode, HaveField("Status.VolumesAttached", Not(BeEmpty())))
 		Expect(attacher.Freeze()).To(Succeed())
 		s.deletePod(ctx, "app")
@@ -157,7 +157,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("is of unknown state while the member is away, and shown again afterwards", func(ctx SpecContext) {
+	It("has an unknown state while the member is away, and is shown again afterwards", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -174,7 +174,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("is shown as far as what the member's admin writes is bounded, and about its own volume only (I7, I8)", func(ctx SpecContext) {
+	It("shows only bounded data of the member's admin, and only about its own volume (I7, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -206,7 +206,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state if an older chart of the member grants no right to read it, without other effects", func(ctx SpecContext) {
+	It("has an unknown state, without other effects, if an older chart of the member grants no permission to read it", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -223,7 +223,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "volumeattachments.storage.k8s.io", "Upgrade the chart xylem-member"))
 
-		By("using the member anyway")
+		By("checking that the member works anyway")
 		s.barrier(ctx, node)
 
 		By("upgrading it")
@@ -232,7 +232,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 	}, SpecTimeout(storyTime))
 
-	It("is of unknown state once the member is deregistered, until it is registered again", func(ctx SpecContext) {
+	It("has an unknown state once the member is deregistered, until it is registered again", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))

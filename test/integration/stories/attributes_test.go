@@ -93,14 +93,14 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		Expect(s.book(one, "data").Calls(ledger.ModifyVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("may be set on a claim without one, without an object in the host", func(ctx SpecContext) {
+	It("can be set on a claim that had none, without an object in the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := unmodified(ctx, s)
 		change(ctx, s, class)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the driver cannot do it, and the change can be canceled", Serial, func(ctx SpecContext) {
+	It("is reported if the driver does not support it, and the change can be canceled", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, lead := s.namespace+"-gold", s.namespace+"-lead"
 		for _, name := range []string{gold, lead} {

@@ -106,7 +106,7 @@ var _ = Describe("A claim that no member can provision", func() {
 })
 
 var _ = Describe("A conflicting foreign object", func() {
-	It("is left alone, reported, and waited for: a claim and a Pod (I4)", func(ctx SpecContext) {
+	It("is not changed, and the Pod reports it and waits: a claim and a Pod (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -137,7 +137,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 	}, SpecTimeout(storyTime))
 
-	It("is left alone, reported, and waited for: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
+	It("is not changed, and the Pod reports it and waits: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, map[string]string{"team": "theirs"})
@@ -156,7 +156,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(ns.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
 	}, SpecTimeout(storyTime))
 
-	It("is waited for: a terminating namespace, which is re-created", func(ctx SpecContext) {
+	It("blocks the Pod: a terminating namespace, which is re-created", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, handedOver(ctx))

@@ -119,7 +119,7 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "roomy", gi)
 		room(ctx, x.Member(two), "roomy", math.MaxInt64)
 
-		By("placing a large claim outside of the member that its Pod prefers")
+		By("placing a large claim outside the member that its Pod prefers")
 		s.claim(ctx, "large", ofClass("roomy"), ofSize("2Gi"))
 		s.pod(ctx, "large", using("large"), preferring(nodeOne))
 		s.running(ctx, "large", nodeTwo)
@@ -146,7 +146,7 @@ var _ = Describe("Capacity in members", func() {
 		s.pod(ctx, "half", using("half"), leaning(nodeOne, nodeTwo))
 		s.running(ctx, "half", nodeOne)
 
-		By("placing a claim that is larger than the estimate anyway")
+		By("provisioning a claim that is larger than the estimate")
 		s.claim(ctx, "large", ofClass("ranked"), ofSize("200Gi"))
 		s.pod(ctx, "large", using("large"), preferring(nodeOne))
 		s.running(ctx, "large", nodeTwo)
@@ -165,7 +165,7 @@ var _ = Describe("Capacity in members", func() {
 		})).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("attracts claims to the member with the most, if both report it", func(ctx SpecContext) {
+	It("attracts claims to the member with the most capacity, if both report it", func(ctx SpecContext) {
 		suite.From(x.Host, "1.37", "its scheduler does not rank nodes by capacity")
 		s := begin(ctx)
 		roomy(ctx, "richer")

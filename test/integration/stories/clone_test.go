@@ -99,7 +99,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(claim.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(source.UID)))
 
-		By("a copy of the copy, which is independent of both")
+		By("cloning the clone, which is independent of both")
 		s.claim(ctx, "again", from("copy"))
 		s.pod(ctx, "again", using("again"))
 		s.running(ctx, "again", nodeTwo)
@@ -122,7 +122,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "other", two)
 	}, SpecTimeout(storyTime))
 
-	It("takes the other claims of its Pod along", func(ctx SpecContext) {
+	It("is followed by the other claims of its Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "scratch")
@@ -137,7 +137,7 @@ var _ = Describe("A clone of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("waits for its source, and reports it, on the Pod too", func(ctx SpecContext) {
+	It("waits for its source, and reports that, also on the Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", from("golden"))
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
@@ -194,7 +194,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("a clone of the promise, which waits for its disk")
+		By("cloning the promise, which waits for its disk")
 		s.claim(ctx, "empty", ofClass(classPromise))
 		s.bound(ctx, "empty")
 		s.claim(ctx, "second", from("empty"))
@@ -205,7 +205,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "empty", "second")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is completed if its source is deleted before; the deletion waits", func(ctx SpecContext) {
+	It("is completed if its source is deleted first: the deletion waits", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeOne)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/copy", Stall: true})).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("A clone of a claim", func() {
 		gone[corev1.PersistentVolume](ctx, s, x.Host, source.Spec.VolumeName)
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another claim that has its source's name by then", func(ctx SpecContext) {
+	It("is not created from another claim that now has its source's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		s.claim(ctx, "copy", from("golden"))
@@ -274,7 +274,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned when the member of its source fails it, and blocks the deletion of its source as in one cluster", func(ctx SpecContext) {
+	It("is not reassigned if the member of its source cannot provision it, and blocks the deletion of its source as in one cluster", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.golden(ctx, nodeOne)
@@ -282,14 +282,14 @@ var _ = Describe("A clone of a claim", func() {
 		s.claim(ctx, "copy", ofClass(class), from("golden"))
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `only this one has claim "golden"`))
-		By("another claim that fails later being reassigned")
+		By("failing another claim later: it is reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "copy", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
 		s.running(ctx, "later", nodeTwo)
 		Expect(s.book(two, "copy").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("the source's deletion waiting for the clone's")
+		By("deleting the source, which waits for the deletion of the clone")
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		s.barrier(ctx, nodeOne)
@@ -427,7 +427,7 @@ func ofImage(c *corev1.PersistentVolumeClaim) {
 }
 
 var _ = Describe("A restore from a snapshot, in a host that serves none", func() {
-	It("waits, and says what to install", Label(mistakes), func(ctx SpecContext) {
+	It("waits, and reports what to install", Label(mistakes), func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) { harness.FromSnapshot(c, "golden") })
 		s.pod(ctx, "app", using("copy"))

@@ -38,7 +38,7 @@ func readingSecret(name string) podOption {
 }
 
 var _ = Describe("What a Pod refers to", func() {
-	It("is pushed with the Pod, kept current, and removed with the last Pod that needs it", func(ctx SpecContext) {
+	It("is copied with the Pod, kept up to date, and removed with the last Pod that needs it", func(ctx SpecContext) {
 		s := begin(ctx)
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
 		settings := &corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"mode": "first"}}
@@ -69,7 +69,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
 		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
 
-		By("changing them, which the next Pod that uses them observes immediately")
+		By("changing them: the next Pod that uses them gets the change immediately")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
@@ -77,13 +77,13 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", map[string]string{"mode": "second"}))
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
 
-		By("staying while one of them needs them")
+		By("keeping them while one of the Pods needs them")
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, member, "first")
 		s.barrier(ctx, nodeOne)
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("DeletionTimestamp", BeNil()))
 
-		By("going with the last, in the member alone")
+		By("deleting them with the last Pod, only in the member")
 		s.deletePod(ctx, "second")
 		gone[corev1.ConfigMap](ctx, s, member, copied.Name("settings"))
 		gone[corev1.Secret](ctx, s, member, copied.Name("password"))
@@ -114,7 +114,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is waited for if a foreign object has the copy's name in the member, and the Pod reports it (I4)", func(ctx SpecContext) {
+	It("blocks the Pod if a foreign object has the copy's name in the member, and the Pod reports it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -143,7 +143,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is reported as missing once the host no longer has it, and waited for", func(ctx SpecContext) {
+	It("is reported as missing if the host no longer has it, and the Pod waits for it", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

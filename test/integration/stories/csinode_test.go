@@ -55,7 +55,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"), preferring(plainNode))
 		Expect(s.running(ctx, "app").Spec.NodeName).To(Or(Equal(nodeOne), Equal(nodeTwo)))
 
-		By("which get a Pod without volumes")
+		By("scheduling a Pod without volumes to the host's nodes")
 		s.pod(ctx, "plain", preferring(plainNode))
 		until[corev1.Pod](ctx, s, x.Host, "plain", HaveField("Spec.NodeName", plainNode))
 	}, SpecTimeout(storyTime))
@@ -73,7 +73,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"))
 		until[corev1.Pod](ctx, s, x.Host, "app", isFalse(corev1.PodScheduled, "mock.csi.virtual-kubelet.io CSI driver is not installed on the node"))
 
-		By("the next manager creating them again")
+		By("re-creating them with the next manager")
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		for _, name := range []string{one, two} {
 			Expect(x.AwaitReady(ctx, name)).To(Succeed())
@@ -81,24 +81,24 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.running(ctx, "app")
 	}, SpecTimeout(storyTime))
 
-	It("belongs to its Node, and keeps what others add", func(ctx SpecContext) {
+	It("belongs to its Node, and keeps entries that others add", func(ctx SpecContext) {
 		s := begin(ctx)
 		node := until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(BeNil()))
 		was := until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, And(namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"),
 			HaveField("OwnerReferences", ConsistOf(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: nodeTwo, UID: node.UID})),
 			HaveField("Spec.Drivers", HaveEach(HaveField("Allocatable", BeNil())))))
-		By("an admin deleting it")
+		By("deleting it as an admin")
 		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, And(namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"), HaveField("UID", Not(Equal(was.UID)))))
 
-		By("an admin replacing one of its entries")
+		By("replacing one of its entries as an admin")
 		patch(ctx, x.Host, csiNode(nodeTwo), fmt.Sprintf(`{"spec":{"drivers":[{"name":"csi.example.com","nodeID":"x","topologyKeys":null},{"name":"csi.xylem.io","nodeID":%q,"topologyKeys":null}]}}`, nodeTwo))
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io", "csi.example.com"))
 		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"))
 	}, SpecTimeout(storyTime))
 
-	It("is not touched if Xylem did not create it, and its Node, registration and Pods report that", func(ctx SpecContext) {
+	It("is not changed if Xylem did not create it, and its Node, registration and Pods report that", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		patch(ctx, x.Host, csiNode(nodeTwo), `{"metadata":{"labels":null},"spec":{"drivers":[]}}`)
@@ -110,7 +110,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonCSINodeNameTaken))
 		Expect(until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, Not(BeNil())).Labels).To(BeEmpty())
 
-		By("an admin deleting it")
+		By("deleting it as an admin")
 		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeNameTaken)))
@@ -129,7 +129,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonCSINodeMissing, two, "kubectl describe node "+nodeTwo)
 
-		By("an admin allowing it")
+		By("allowing it as an admin")
 		allow(ctx)
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeMissing)))

@@ -70,7 +70,7 @@ var _ = Describe("The main flow", func() {
 		Expect(pv.Spec.StorageClassName).To(Equal(classMirror))
 		Expect(pv.Spec.Capacity.Storage().Cmp(resource.MustParse("1Gi"))).To(BeZero())
 
-		By("the leaves having the stamp, and the leaf PV having policy Retain")
+		By("checking that the leaves have the stamp, and the leaf PV has policy Retain")
 		stamp := func(obj client.Object, root client.Object) {
 			GinkgoHelper()
 			Expect(obj.GetLabels()).To(HaveKeyWithValue(v1alpha1.LabelHost, host))
@@ -90,13 +90,13 @@ var _ = Describe("The main flow", func() {
 		Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
 		Expect(pod.Status.ContainerStatuses[0].ContainerID).To(Equal(leafPod.Status.ContainerStatuses[0].ContainerID))
 
-		By("the user's own objects having no finalizer of Xylem")
+		By("checking that the user's own objects have no finalizer of Xylem")
 		Expect(claim.Finalizers).To(ConsistOf("kubernetes.io/pvc-protection"))
 		Expect(pod.Finalizers).To(BeEmpty())
 		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
 		Expect(s.book(one, "nginx-pvc").Count(ledger.CreateVolume) - before).To(Equal(1))
 
-		By("claim and Pod reporting it")
+		By("checking that claim and Pod report it")
 		s.noted(ctx, "PersistentVolumeClaim", "nginx-pvc", v1alpha1.ReasonVolumeMirrored, one)
 		Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.PodPushed), HaveField("Status", corev1.ConditionTrue),
 			HaveField("Reason", v1alpha1.ReasonPushed), HaveField("Message", ContainSubstring(string(leafPod.UID))))))
@@ -227,7 +227,7 @@ var _ = Describe("A burst", func() {
 	It("is placed as fast as the host binds volumes, and the claims that wait report it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne)
-		By("having a member make as many volumes as may wait for the host's PV controller, which does not run")
+		By("provisioning as many volumes in a member as may wait for the host's PV controller, which does not run")
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
@@ -252,7 +252,7 @@ var _ = Describe("A burst", func() {
 			})), err
 		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
-		By("admitting a few more from time to time, in case those are never bound, and delaying the others")
+		By("admitting a few more claims from time to time, in case the volumes are never bound, and delaying the others")
 		s.pod(ctx, "app", claims("data", more)...)
 		measured(ctx, "xylem_claims_held_back", one, MatchRegexp("^[1-9]"))
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {

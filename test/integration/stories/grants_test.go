@@ -24,30 +24,30 @@ import (
 var (
 	reviewedHost = map[string]string{
 		"update leases.coordination.k8s.io in xylem-system":                  "leader election: the stories run one manager without it",
-		"create events in xylem-system":                                      "leader election says who leads",
-		"patch events in xylem-system":                                       "leader election says who leads",
-		"create events.events.k8s.io in xylem-system":                        "leader election says who leads",
-		"patch events.events.k8s.io in xylem-system":                         "leader election says who leads",
-		"create tokenreviews.authentication.k8s.io":                          "metrics by HTTPS and the node API ask who calls: the stories use neither; test/integration/nodeapi does",
-		"create subjectaccessreviews.authorization.k8s.io":                   "metrics by HTTPS and the node API ask what callers may: the stories use neither; test/integration/nodeapi does",
+		"create events in xylem-system":                                      "leader election emits events about the leader",
+		"patch events in xylem-system":                                       "leader election emits events about the leader",
+		"create events.events.k8s.io in xylem-system":                        "leader election emits events about the leader",
+		"patch events.events.k8s.io in xylem-system":                         "leader election emits events about the leader",
+		"create tokenreviews.authentication.k8s.io":                          "metrics by HTTPS and the node API authenticate callers: the stories use neither; test/integration/nodeapi does",
+		"create subjectaccessreviews.authorization.k8s.io":                   "metrics by HTTPS and the node API authorize callers: the stories use neither; test/integration/nodeapi does",
 		"list configmaps extension-apiserver-authentication in kube-system":  "the node API follows the CA of client certificates: test/integration/nodeapi",
 		"watch configmaps extension-apiserver-authentication in kube-system": "the node API follows the CA of client certificates: test/integration/nodeapi",
 		"update clusterregistrations/finalizers.cluster.xylem.io":            "events and owner references on registrations where the admission plugin OwnerReferencesPermissionEnforcement is on",
 		"create csidrivers.storage.k8s.io":                                   "a CSIDriver that somebody deleted is re-created",
-		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "the same for the driver of promises",
-		"patch events":                                  "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
-		"patch secrets in xylem-system":                 "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
+		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "the CSIDriver of promises, after an admin has changed its immutable fields",
+		"patch events":                                  "the count of a member's Warning event that occurs again, 10 s later at the earliest",
+		"patch secrets in xylem-system":                 "tokens are renewed if kubectl xylem register requested that: test/integration/register",
 		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has changed is re-created",
 	}
 	reviewedMember = map[string]string{
-		"create serviceaccounts/token xylem in xylem-system": "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
+		"create serviceaccounts/token xylem in xylem-system": "tokens are renewed if kubectl xylem register requested that: test/integration/register",
 		"list secrets":   "only Secrets with Xylem's label are listed, which RBAC cannot express",
 		"watch secrets":  "only Secrets with Xylem's label are watched, which RBAC cannot express",
-		"create secrets": "what Pods refer to is pushed along; the policy xylem-account holds it to Xylem's own",
-		"patch secrets":  "what Pods refer to is kept current; the policy xylem-account holds it to Xylem's own",
-		"delete secrets": "what Pods refer to goes with the last of them; the policy xylem-account holds it to Xylem's own",
+		"create secrets": "Secrets that Pods refer to are copied; the policy xylem-account limits this to Xylem's copies",
+		"patch secrets":  "Secrets that Pods refer to are kept up to date; the policy xylem-account limits this to Xylem's copies",
+		"delete secrets": "copies are deleted with the last Pod that refers to them; the policy xylem-account limits this to Xylem's copies",
 	}
-	// optionalHost is a permission that a story takes off, as an admin does with the chart's
+	// optionalHost is a permission that a story removes, as an admin does with the chart's
 	// rbac.secretNamespaces.
 	optionalHost = map[string]string{
 		"get secrets": "rbac.secretNamespaces: a Pod whose Secret the manager may not read",
@@ -102,13 +102,13 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	if x == nil {
 		return
 	}
-	By("looking for a write of the manager that the policy on its account refused")
+	By("looking for writes of the manager that the policy on its account rejected")
 	refusedByOwnPolicy(ctx)
 	if suite.Versioned() {
 		return // older versions serve fewer kinds
 	}
 
-	By("comparing what RBAC grants with what was asked for")
+	By("comparing the granted permissions with those that were used")
 	granted, err := grants.To(ctx, x.Host.API, v1alpha1.DefaultNamespace, "xylem-controller-manager")
 	Expect(err).NotTo(HaveOccurred())
 	requests, err := x.Host.Audit().Since(ctx, 0)

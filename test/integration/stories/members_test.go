@@ -186,7 +186,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.SetKubeconfig(ctx, third, []byte("{"))).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 
-		By("none")
+		By("registering without a kubeconfig")
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(third)}}
 		Expect(x.Host.API.Delete(ctx, secret)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, secret.Name))
@@ -230,7 +230,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, cr, confirmed(third))
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, "PodDisruptionBudgets block", s.namespace+"/"+pod))
 
-		By("going when the budget allows it")
+		By("deregistering once the budget allows it")
 		Expect(x.Host.API.Delete(ctx, budget)).To(Succeed())
 		s.noted(ctx, "Pod", pod, v1alpha1.ReasonEvicted, third)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
@@ -286,7 +286,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.noted(ctx, "Node", "kosmos-"+third, v1alpha1.ReasonRegistrationGone, third, "Register the cluster again under that name")
 		s.why(ctx, "Pod", pod, model.StateNotFound, third, "Register the cluster again")
 
-		By("registering it again, as the event says")
+		By("registering it again, as the event suggests")
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s.running(ctx, s.onlyRunning(ctx), "kosmos-"+third)
 		Expect(x.Host.API.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}})).To(Succeed())
@@ -310,7 +310,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged, id))
 
-		By("no write to the member, and no deletion in the host")
+		By("checking that Xylem writes nothing to the member, and deletes nothing in the host")
 		s.barrier(ctx, nodeOne)
 		since, err := member.Audit().Since(ctx, mark)
 		Expect(err).NotTo(HaveOccurred())
@@ -319,7 +319,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("DeletionTimestamp", BeNil())))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimBound))
 
-		By("abandoning it by force")
+		By("forcing the deregistration")
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 		patch(ctx, x.Host, cr, confirmed(third))
 		patch(ctx, x.Host, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)
@@ -383,7 +383,7 @@ var _ = Describe("A rejected registration", func() {
 		registration(ctx, "myself", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIsHost))
 	}, SpecTimeout(storyTime))
 
-	It("has a node name that a node of the host has already", func(ctx SpecContext) {
+	It("has the name of an existing node of the host", func(ctx SpecContext) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, "taken", kubeconfig)).To(Succeed())
@@ -402,7 +402,7 @@ var _ = Describe("A rejected registration", func() {
 		cluster = clientcmdapi.Cluster
 		user    = clientcmdapi.AuthInfo
 	)
-	DescribeTable("has a kubeconfig with a field that could run or read something here: Xylem names the field (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
+	DescribeTable("has a kubeconfig with a field that could run a program or read a file of the manager: Xylem names the field (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
 		pid := x.Manager.PID()
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())

@@ -20,7 +20,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 	mirrored := func(ctx SpecContext, s *story, class string) (leaf *corev1.PersistentVolumeClaim, mirror *corev1.PersistentVolume, goOn func()) {
 		GinkgoHelper()
 		member := x.Member(one)
-		By("the member's driver being slow")
+		By("slowing down the member's driver")
 		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true})).To(Succeed())
 		DeferCleanup(func() error { return member.SetFaults() })
 		s.claim(ctx, "data", ofClass(class))
@@ -47,7 +47,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		member := x.Member(one)
 		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: the leaf claim needs no leaf Pod
 
-		By("the member's admin deleting the leaf claim, whose volume is kept")
+		By("deleting the leaf claim as the member's admin: its volume is kept")
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
 		until[corev1.PersistentVolume](ctx, s, member, mirror.Name, phase(corev1.VolumeReleased))
@@ -64,7 +64,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
 	}, SpecTimeout(storyTime))
 
-	It("is reported, with the way out, if somebody deletes the mirror before", func(ctx SpecContext) {
+	It("is reported, with a remedy, if somebody deletes the mirror first", func(ctx SpecContext) {
 		s := begin(ctx)
 		_, mirror, _ := mirrored(ctx, s, classMirror)
 		Expect(x.Host.API.Delete(ctx, mirror)).To(Succeed())
@@ -80,7 +80,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		leaf, _, goOn := mirrored(ctx, s, classMirror)
 		pod := until[corev1.Pod](ctx, s, member, "app", phase(corev1.PodRunning))
 
-		By("the member's admin deleting the leaf Pod, and the leaf claim")
+		By("deleting the leaf Pod and the leaf claim as the member's admin")
 		Expect(member.API.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")

@@ -88,7 +88,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s := begin(ctx)
 		By("making the mistake")
 		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeName = plainNode })
-		By("and the claim after it")
+		By("creating the claim after the Pod")
 		s.claim(ctx, "data")
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonVolumeUnreachable, plainNode, "spec.nodeName")
 	}, SpecTimeout(storyTime))
@@ -129,7 +129,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "PodSecurity", "securityContext", "Change the Pod")
 	}, SpecTimeout(storyTime))
 
-	It("a namespace that the member has already: the Pod has the command that hands it over", func(ctx SpecContext) {
+	It("a namespace that already exists in the member: the Pod has the command that hands it over", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.strange(ctx, x.Member(one), nil)
 		By("making the mistake")

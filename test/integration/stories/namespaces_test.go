@@ -92,7 +92,7 @@ func (s *story) unlabelled(ctx context.Context) {
 	s.label(ctx, "null")
 }
 
-// never: a member has nothing of the story.
+// never: a member has no objects of the story.
 func (s *story) never(ctx context.Context, member string) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList
@@ -114,7 +114,7 @@ func unbindable(parts ...string) OmegaMatcher {
 }
 
 var _ = Describe("A namespace that a member does not admit", func() {
-	It("has its claim provisioned in another member at once, and nothing pushed to the first", func(ctx SpecContext) {
+	It("has its claim provisioned in another member immediately, and nothing is pushed to the first", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		patient := hostClass("patient-"+s.namespace, classMirror, func(c *storagev1.StorageClass) { c.Parameters[v1alpha1.ParameterPlacementTimeout] = "1h" })
@@ -127,7 +127,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", fmt.Sprintf("member %q does not admit namespace %q", one, s.namespace), teamLabel)
 	}, SpecTimeout(storyTime))
 
-	It("has its Pod rejected by the API server when the scheduler chooses it, and by Xylem past the scheduler", func(ctx SpecContext) {
+	It("has its Pod rejected by the API server if the scheduler selects the member, and by Xylem if the Pod bypasses the scheduler", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		s.pod(ctx, "app", on(nodeOne))
@@ -139,7 +139,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("takes no promise there", func(ctx SpecContext) {
+	It("gets no disk there for a promise", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		s.claim(ctx, "data", ofClass(classPromise))
@@ -153,7 +153,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("waits if no member admits it: claim, Pod and `why` say so; and runs as soon as it is labelled", func(ctx SpecContext) {
+	It("waits if no member admits it, as claim, Pod and `why` report, and runs once it is labelled", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one, two)
 		s.claim(ctx, "data")
@@ -170,7 +170,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), suite.Unreported()))
 	}, SpecTimeout(storyTime))
 
-	It("keeps what it has there when it loses the label, and gets nothing more", func(ctx SpecContext) {
+	It("keeps its objects there when it loses the label, but gets no new ones", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.labelled(ctx)
 		s.admits(ctx, one)
@@ -200,7 +200,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		Expect(until[corev1.Pod](ctx, s, x.Member(one), "app", phase(corev1.PodRunning)).UID).To(Equal(leaf.UID))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("ending it as ever")
+		By("deleting its objects there, which still works")
 		s.deletePod(ctx, "late")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")

@@ -143,13 +143,13 @@ var _ = Describe("A leaf volume without a root", func() {
 			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
 		}).Should(Equal("1"))
 
-		By("a claim of the same name having its own disk")
+		By("creating a claim with the same name, which gets its own disk")
 		s.data(ctx)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).NotTo(Equal(volume))
 		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootReplaced))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
 
-		By("the member's admin destroying it, which is allowed")
+		By("destroying it as the member's admin, which is allowed")
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
@@ -188,7 +188,7 @@ var _ = Describe("A leaf volume without a root", func() {
 	DescribeTable("is a volume that a provisioner created late for a withdrawn claim, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
-		By("a foreign claim of the member in the same namespace leaving a volume")
+		By("leaving the volume of a foreign claim in the same namespace")
 		Expect(member.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(member.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
@@ -294,7 +294,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
 		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 
-		By("a tenant of another namespace, and a claim of another name, requesting it")
+		By("requesting it from another namespace, and with a claim of another name")
 		other := begin(ctx)
 		other.claim(ctx, "data", naming(volume))
 		s.claim(ctx, "other", naming(volume))
@@ -308,11 +308,11 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		_, err := read[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 
-		By("the claim itself requesting it")
+		By("requesting it with the claim itself")
 		s.adopted(ctx, s.claim(ctx, "data", naming(volume)), volume)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
-		By("an admin confirming the restore")
+		By("confirming the restore as an admin")
 		confirmRestore(ctx)
 	}, SpecTimeout(storyTime))
 
@@ -342,13 +342,13 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
-		By("a claim requesting more than the volume has")
+		By("requesting more than the capacity of the volume")
 		s.claim(ctx, "data", ofClass(classRetainHost), naming(volume), ofSize("5Gi"))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "it has 1Gi, and the claim requests 5Gi")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 
-		By("a claim that it suits")
+		By("creating a claim that the volume satisfies")
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAdoptionUnconfirmed, volume)
 		allow(ctx, placement.AdoptsAll)
@@ -404,7 +404,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
 
-		By("deleting the host PV, its finalizers removed")
+		By("deleting the host PV and removing its finalizers")
 		before := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
 		lose(ctx, volume)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(before.UID))), phase(corev1.VolumeBound),
@@ -412,7 +412,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		s.noted(ctx, "PersistentVolumeClaim", "data", "VolumeRecreated", volume)
 		s.bound(ctx, "data")
 
-		By("the leaf claim, after the Pod in the member")
+		By("deleting the leaf Pod, then the leaf claim")
 		s.deletePod(ctx, "app")
 		gone[corev1.Pod](ctx, s, x.Member(one), "app")
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -447,7 +447,7 @@ var _ = Describe("A re-created leaf volume", func() {
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
 		Expect(member.API.Create(ctx, again)).To(Succeed())
 
-		By("seeing that the claim reports it, and that the disk is kept")
+		By("checking that the claim reports it, and that the disk is kept")
 		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeReplaced, volume)
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeBound),
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
@@ -461,7 +461,7 @@ var _ = Describe("A re-created leaf volume", func() {
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeReleased), HaveField("DeletionTimestamp", BeNil())))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("using it for the claim, as the event explains")
+		By("using it for the claim, as the event describes")
 		allow(ctx, volume)
 		claim := s.claim(ctx, "data", naming(volume))
 		s.adopted(ctx, claim, volume)
@@ -499,7 +499,7 @@ var _ = Describe("A deletion that does not end", func() {
 		volume := s.data(ctx)
 		member := x.Member(one)
 
-		By("a Pod that still uses the claim")
+		By("deleting a claim that a Pod still uses")
 		s.deleteClaim(ctx, "data")
 		s.noted(ctx, "PersistentVolumeClaim", "data", "StuckDeletion", "Pod "+s.namespace+"/app")
 		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion, "Pod "+s.namespace+"/app"))
@@ -507,7 +507,7 @@ var _ = Describe("A deletion that does not end", func() {
 			return metric(ctx, fmt.Sprintf("xylem_stuck_deletions{cluster=%q}", one))
 		}).Should(Equal("1"))
 
-		By("another controller's finalizer on the Pod in the member")
+		By("adding another controller's finalizer to the Pod in the member")
 		leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		DeferCleanup(func(ctx SpecContext) {
@@ -516,7 +516,7 @@ var _ = Describe("A deletion that does not end", func() {
 		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(1))).To(Succeed())
 		s.noted(ctx, "Pod", "app", "StuckDeletion", "example.com/hold")
 
-		By("a member that is away")
+		By("disconnecting the member")
 		proxy := x.Fleet.Member(one).Proxy()
 		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -527,7 +527,7 @@ var _ = Describe("A deletion that does not end", func() {
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 
-		By("a provisioner that cannot destroy the volume")
+		By("making the provisioner fail to destroy the volume")
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.DeleteVolume, Code: codes.Internal, Message: "the disk is busy"})).To(Succeed())
 		DeferCleanup(func() { Expect(x.Fleet.Member(one).SetFaults()).To(Succeed()) })
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
@@ -535,7 +535,7 @@ var _ = Describe("A deletion that does not end", func() {
 		notedOn(ctx, "PersistentVolume", volume, "StuckDeletion", "the disk is busy")
 		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion, volume, "the disk is busy"))
 
-		By("coming to its end")
+		By("completing the deletion")
 		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
 		s.destroyed(ctx, one, "data", volume)
 		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionTrue, v1alpha1.ReasonProgressing))

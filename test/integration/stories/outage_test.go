@@ -34,14 +34,14 @@ var _ = Describe("A disconnected member", func() {
 		}, NodeTimeout(settle))
 		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
-		By("deleting, and asking for something new")
+		By("deleting objects and creating new ones")
 		s.deleteClaim(ctx, "unused")
 		s.deletePod(ctx, "used")
 		s.deleteClaim(ctx, "used")
 		s.claim(ctx, "new")
 		s.pod(ctx, "new", using("new"), on(nodeTwo))
 
-		By("seeing that the other member continues")
+		By("checking that the other member continues")
 		s.barrier(ctx, nodeOne)
 		if notReady {
 			until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
@@ -53,7 +53,7 @@ var _ = Describe("A disconnected member", func() {
 			until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)))
 		}
 
-		By("coming back")
+		By("reconnecting it")
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		for name, volume := range volumes {
 			s.destroyed(ctx, two, name, volume)
@@ -157,7 +157,7 @@ var _ = Describe("A volume of an unreachable member", func() {
 		s.noted(ctx, "PersistentVolume", volume, "Abandoned", v1alpha1.AnnotationAbandon)
 		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, volume)
 
-		By("the member coming back, and keeping it for its own admin")
+		By("reconnecting the member, which keeps the volume for its admin")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))

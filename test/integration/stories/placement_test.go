@@ -42,7 +42,7 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "here", nodeOne)
 		s.running(ctx, "there", nodeTwo)
 
-		By("holding Pods that may run anywhere to the member that has the disk")
+		By("keeping Pods that may run anywhere in the member that has the disk")
 		s.pod(ctx, "follows-here", using("here"), tolerant, preferring(nodeTwo))
 		s.pod(ctx, "follows-there", using("there"), tolerant, preferring(nodeOne))
 		s.running(ctx, "follows-here", nodeOne)
@@ -52,7 +52,7 @@ var _ = Describe("Two members", func() {
 		s.pod(ctx, "torn", using("here"), using("there"), tolerant)
 		until[corev1.Pod](ctx, s, x.Host, "torn", isFalse(corev1.PodScheduled, "node affinity"))
 
-		By("each member having only what is its own, in namespaces of the same name")
+		By("checking that each member has only its own objects, in namespaces with the same name")
 		for member, claim := range map[string]string{one: "here", two: "there"} {
 			leaf := until[corev1.Namespace](ctx, s, x.Member(member), s.namespace, Not(BeNil()))
 			Expect(leaf.Labels).To(HaveKeyWithValue(v1alpha1.LabelHost, idOf(ctx, x.Host)))
@@ -76,7 +76,7 @@ var _ = Describe("Two members", func() {
 		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("are preferred to a plain node of the host, whatever a Pod tolerates", func(ctx SpecContext) {
+	It("are preferred to a plain node of the host, regardless of a Pod's tolerations", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "free")
 		s.pod(ctx, "free", using("free"), tolerant, preferring(plainNode))
@@ -87,7 +87,7 @@ var _ = Describe("Two members", func() {
 			isFalse(corev1.PodScheduled, "csi.xylem.io CSI driver is not installed on the node"), // from Kubernetes 1.37
 			isFalse(corev1.PodScheduled, "did not have enough free storage")))
 
-		By("a Pod without claims running on the plain node as ever")
+		By("running a Pod without claims on the plain node, as before")
 		s.pod(ctx, "plain", tolerant, on(plainNode))
 		s.running(ctx, "plain", plainNode)
 	}, SpecTimeout(storyTime))
@@ -168,7 +168,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		}
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(one)))
 
-		By("cordoning the node and taking the selection off, as a provisioner that has failed does")
+		By("cordoning the node and removing the selection, as a provisioner does after a failure")
 		cordon(ctx, nodeOne)
 		unselect(ctx, s, "data")
 		s.running(ctx, "app", nodeTwo)
@@ -177,7 +177,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementWithdrawn", one)
 
-		By("letting the provisioner continue afterwards")
+		By("letting the provisioner continue")
 		Expect(provisioner.Thaw()).To(Succeed())
 		s.barrierIn(ctx, x.Member(one), controlplane.ClassFast)
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())

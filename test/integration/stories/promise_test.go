@@ -121,7 +121,7 @@ var _ = Describe("A promise", func() {
 		s.barrier(ctx, nodeOne)
 		s.nowhere(ctx, "data")
 
-		By("vanishing with its claim, without a write to any member")
+		By("deleting it with its claim, without a write to any member")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, pv.Name)
@@ -134,7 +134,7 @@ var _ = Describe("A promise", func() {
 		Entry("of a class that retains", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
 	)
 
-	DescribeTable("is fulfilled in the member of its first Pod, and ends with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
+	DescribeTable("is fulfilled in the member of its first Pod, and is deleted with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -153,7 +153,7 @@ var _ = Describe("A promise", func() {
 		Expect(strangers("promise", host)).To(BeEmpty())
 		Expect(strangers("root PersistentVolumeClaim", s.bound(ctx, "data"))).To(BeEmpty())
 
-		By("holding every later Pod to that member")
+		By("scheduling every later Pod to that member")
 		s.pod(ctx, "next", using("data"))
 		s.running(ctx, "next", nodeOne)
 		s.pod(ctx, "stray", using("data"), on(nodeTwo))
@@ -199,7 +199,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 		Expect(s.book(one, "again").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("re-creating it, under its name, when the host has lost it")
+		By("re-creating it with the same name after the host has lost it")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
@@ -272,7 +272,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
 		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
 
-		By("being assigned to no member again when the Pod is deleted")
+		By("removing it from the member when the Pod is deleted")
 		s.deletePod(ctx, "app")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "big")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
@@ -308,7 +308,7 @@ var _ = Describe("A promise", func() {
 		Entry("a populator's data source", SpecTimeout(storyTime), "DataSourceUnsupported", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "other"}
 		}),
-		Entry("a certain volume", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
+		Entry("a volume by name", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
 	)
 
 	It("reports on a Pod on a node of the host that no disk reaches it there", func(ctx SpecContext) {
@@ -319,7 +319,7 @@ var _ = Describe("A promise", func() {
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
-		By("which the scheduler does not select for a promise that is released with its last Pod")
+		By("checking that the scheduler does not select that node for a promise that is released with its last Pod")
 		s.claim(ctx, "held", ofClass(classPromiseUnused))
 		s.promised(ctx, "held")
 		s.pod(ctx, "held", using("held"), on(plainNode))
@@ -353,7 +353,7 @@ var _ = Describe("A promise", func() {
 		Expect(len(s.book(one, "data").LiveIDs()) + len(s.book(two, "data").LiveIDs())).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("works beside mirrored claims in one Pod", func(ctx SpecContext) {
+	It("can be used with mirrored claims in one Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "promised", ofClass(classPromise))
 		s.claim(ctx, "mirrored")
@@ -372,7 +372,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		Expect(host.Spec.NodeAffinity).To(Equal(promised.Spec.NodeAffinity))
 
-		By("a Pod on another member's node waiting while a Pod uses the disk")
+		By("creating a Pod on another member's node, which waits while a Pod uses the disk")
 		s.pod(ctx, "second", using("scratch"), on(nodeTwo))
 		until[corev1.Pod](ctx, s, x.Host, "second", tells("PlacedElsewhere", "scratch"))
 		Expect(s.book(one, "scratch").LiveIDs()).To(HaveLen(1))
@@ -404,7 +404,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		disks := s.book(one, "scratch").LiveIDs()
 
-		By("a Pod of the member that blocks the deletion of the leaf claim")
+		By("blocking the deletion of the leaf claim with a Pod of the member")
 		first := until[corev1.Pod](ctx, s, x.Member(one), "first", phase(corev1.PodRunning))
 		holder := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "holder"},
@@ -418,7 +418,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch", HaveField("DeletionTimestamp", Not(BeNil())))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
 
-		By("the admin keeping the data after all")
+		By("keeping the data after all, as the admin")
 		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		Expect(x.Member(one).API.Delete(ctx, holder, client.GracePeriodSeconds(0))).To(Succeed())
@@ -448,7 +448,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "second", nodeOne)
 		s.fulfilled(ctx, "scratch", one)
 
-		By("the member coming back, keeping its disk, and reporting that")
+		By("reconnecting the member, which keeps its disk and reports that")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
@@ -457,7 +457,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
 		s.fulfilled(ctx, "scratch", one)
 
-		By("its admin removing it once the claim is deleted")
+		By("removing the disk as the member's admin, once the claim is deleted")
 		s.deletePod(ctx, "first")
 		s.deletePod(ctx, "second")
 		s.deleteClaim(ctx, "scratch")
@@ -482,7 +482,7 @@ var _ = Describe("A promise", func() {
 		member := pv.Labels[v1alpha1.LabelCluster]
 		Expect(s.book(member, "scratch").LiveIDs()).To(HaveLen(1))
 
-		By("its Job's Pod coming to its end")
+		By("waiting until its Job's Pod has finished")
 		var pods corev1.PodList
 		Expect(x.Member(member).API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(pods.Items).To(HaveLen(1))

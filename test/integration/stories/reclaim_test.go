@@ -18,7 +18,7 @@ var _ = Describe("The end of a claim", func() {
 		s.running(ctx, "app", nodeOne)
 		volume := s.bound(ctx, "data").Spec.VolumeName
 
-		By("the claim staying for as long as the Pod uses it")
+		By("checking that the claim exists for as long as the Pod uses it")
 		s.deleteClaim(ctx, "data")
 		s.barrier(ctx, nodeOne)
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
@@ -105,7 +105,7 @@ var _ = Describe("The end of a claim", func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("leaves the data of a volume that an admin abandons (I2)", func(ctx SpecContext) {
+	It("keeps the data of a volume that an admin abandons (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classRetainHost))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -116,7 +116,7 @@ var _ = Describe("The end of a claim", func() {
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeReleased))
 
-		By("deleting the retained host PV, which is no wish to destroy")
+		By("deleting the retained host PV, which does not request destruction")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		s.barrier(ctx, nodeOne)
@@ -124,7 +124,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 
-		By("the member's admin destroying it, which is allowed")
+		By("destroying it as the member's admin, which is allowed")
 		member := x.Member(one)
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, member, leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)

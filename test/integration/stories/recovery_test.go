@@ -100,7 +100,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonWithdrawn, one)
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", "the array is on fire")
 
-		By("taking no capacity from others")
+		By("checking that the published capacity is unchanged")
 		Expect(s.room(ctx, x.Member(one))).To(BeNumerically(">", 1<<40))
 		s.claim(ctx, "other", ofClass(s.namespace))
 		s.pod(ctx, "other", using("other"), on(nodeOne))
@@ -187,7 +187,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), using("logs"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", `Pod "app" also uses claim "logs"`))
-		By("a claim that failed later being reassigned")
+		By("failing a claim later: it is reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -214,7 +214,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned to the next member, and back, when the scheduler does not follow", func(ctx SpecContext) {
+	It("is reassigned to the next member, and back, if the scheduler does not follow", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		class := s.impatient(ctx)
@@ -244,7 +244,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		Expect(s.room(ctx, x.Member(one))).To(BeEquivalentTo(1<<30 - 1))
 		Expect(s.room(ctx, x.Member(two))).To(BeNumerically(">", 1<<40))
 
-		By("in this order")
+		By("checking the order of the writes")
 		requests, err := x.Host.Audit().Since(ctx, mark)
 		Expect(err).NotTo(HaveOccurred())
 		var order []string
@@ -260,7 +260,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		// Placed in the first; reassigned; unplaced, placed in the second, settled.
 		Expect(strings.Join(order, " ")).To(HavePrefix("annotated lowered annotated"))
 
-		By("placing a claim that fits there anyway")
+		By("placing another claim there, which fits")
 		s.claim(ctx, "small", ofClass(class), ofSize("512Mi"))
 		s.pod(ctx, "small", using("small"), on(nodeOne))
 		s.running(ctx, "small", nodeOne)
@@ -275,7 +275,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
 		// The provisioner aborts the call after ten seconds, and reports that.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
-		By("a claim that failed later being reassigned")
+		By("failing a claim later: it is reassigned")
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/later", Code: codes.Internal},
@@ -322,12 +322,12 @@ var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 		Expect(x.Host.API.Create(ctx, web)).To(Succeed())
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire"))
 
-		By("not failing the Pod as long as it can go nowhere")
+		By("keeping the Pod as long as no member can run it")
 		s.pod(ctx, "alone", using("data"), on(nodeOne))
 		s.barrier(ctx, nodeOne)
 		Expect(s.phases(ctx)).NotTo(ContainElement(corev1.PodFailed))
 
-		By("another member being available")
+		By("making another member available")
 		s.deletePod(ctx, "alone")
 		cordon(ctx, nodeOne, true)
 		cordon(ctx, nodeTwo, false)

@@ -109,7 +109,7 @@ var _ = Describe("A class that a member offers", func() {
 		hostLacks(ctx, "unlabelled")
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected, "bronze"))
 
-		By("sending no Pod to a member that has the class and does not offer it")
+		By("scheduling no Pod to a member that has the class but does not offer it")
 		own := controlplane.Class("bronze", storagev1.VolumeBindingWaitForFirstConsumer, deletes)
 		own.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, x.Member(one), &own)
@@ -131,7 +131,7 @@ var _ = Describe("A class that a member offers", func() {
 		hostHas(ctx, "bronze", And(by(ctx, retains, two), HaveField("UID", Not(Equal(host.UID))),
 			HaveField("Annotations", HaveKeyWithValue("xylem-example/theirs", "kept"))))
 
-		By("going, with what was bound kept as it was bound")
+		By("deleting it, while bound claims keep their volumes")
 		patchReflect(ctx, two, `{"selector":{"matchLabels":{"xylem-example/offer":"no"}}}`)
 		hostLacks(ctx, "bronze")
 		Expect(until[corev1.PersistentVolume](ctx, s, x.Host, s.bound(ctx, "data").Spec.VolumeName, Not(BeNil())).
@@ -171,7 +171,7 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "silver", "Retain", "Delete", one))
 		(&story{}).noted(ctx, "ClusterRegistration", two, v1alpha1.ReasonReflectionConflict, "silver")
 
-		By("the other one replacing it when the first is deleted")
+		By("deleting the first: the other one replaces it")
 		Expect(x.Member(one).API.Delete(ctx, first)).To(Succeed())
 		hostHas(ctx, "silver", by(ctx, retains, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
@@ -200,14 +200,14 @@ var _ = Describe("A class that a member offers", func() {
 		hostHas(ctx, "gold-2", by(ctx, deletes, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
 
-		By("a selector that selects nothing, since it is invalid")
+		By("setting an invalid selector, which selects nothing")
 		patchReflect(ctx, two, `{"selector":{"matchLabels":{"xylem-example/offer":"not a label"}}}`)
 		registration(ctx, two, And(
 			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonSelectorInvalid, "not a label"),
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 	}, SpecTimeout(storyTime))
 
-	It("stays while the member is away, across a restart of the manager too, and is deleted when reflection is turned off in the meantime", func(ctx SpecContext) {
+	It("is kept while the member is away, even if the manager restarts, and is deleted if reflection is disabled in the meantime", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := offered(ctx, x.Member(one), "copper")
 		offered(ctx, x.Member(one), "iron")
@@ -227,13 +227,13 @@ var _ = Describe("A class that a member offers", func() {
 		s.barrier(ctx, nodeTwo)
 		Expect(hostHas(ctx, "copper", by(ctx, deletes, one)).ResourceVersion).To(Equal(copper.ResourceVersion))
 
-		By("being gone from the member when that is back")
+		By("deleting it in the member before that is back")
 		Expect(x.Member(one).API.Delete(ctx, class)).To(Succeed())
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		hostLacks(ctx, "copper")
 		hostHas(ctx, "iron", by(ctx, deletes, one))
 
-		By("turning it off while the member is away")
+		By("disabling reflection while the member is away")
 		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
 		patchReflect(ctx, one, `{"enabled":false}`)
 		hostLacks(ctx, "iron")

@@ -378,7 +378,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("restoring the host: it has neither claim nor Pod, and the PersistentVolume is as the admin created it")
+		By("restoring the host: claim and Pod are gone, and the PersistentVolume is as the admin created it")
 		s.forget(ctx, name)
 		d.asks(ctx, name, deletes)
 		rewind(ctx)
@@ -427,7 +427,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("running it again without effect, and with another name, which is rejected")
+		By("running it again, which has no effect, and with another name, which is rejected")
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig)
 		Expect(code).To(BeZero(), complaints)
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig, "--name", name+"-2")

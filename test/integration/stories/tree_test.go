@@ -98,12 +98,12 @@ var _ = Describe("kubectl xylem tree", func() {
 			}
 		}
 
-		By("not taking another cluster for the member")
+		By("rejecting another cluster instead of the member")
 		other := s.tree(ctx, "pvc", "data", "--member-kubeconfig", x.Fleet.Member(two).KubeconfigPath())
 		Expect(other.Missing).To(ConsistOf(HaveField("Why", ContainSubstring(two))))
 		Expect(other.Recorded).To(ConsistOf(one))
 
-		By("printing the same for people, without colour unless the output is a terminal")
+		By("printing it as text, without colour unless the output is a terminal")
 		out, complaints, code := s.plugin(ctx, "tree", "pvc", "data", "--live")
 		Expect(code).To(BeZero())
 		Expect(complaints).To(BeEmpty())

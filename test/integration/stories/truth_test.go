@@ -105,7 +105,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
 	}, SpecTimeout(storyTime))
 
-	It("and uses no claim of Xylem's is never written to", func(ctx SpecContext) {
+	It("without a claim that Xylem provisions is never changed", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
 		s.claim(ctx, "data")
@@ -260,7 +260,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		})
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
 
-		By("not being ready while nobody sets the readiness gate in the host")
+		By("checking that it is not ready until somebody sets the readiness gate in the host")
 		until[corev1.Pod](ctx, s, x.Host, "app", phase(corev1.PodRunning))
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonReadinessGates, "example.com/balanced", "the controller that sets the gate")
 	}, SpecTimeout(storyTime))

@@ -22,7 +22,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/test/controlplane"
-	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -62,7 +61,7 @@ func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource
 }
 
 var _ = Describe("What a Pod waits for", func() {
-	It("is a node that is not cordoned, or any member that suits it", func(ctx SpecContext) {
+	It("is an uncordoned node, or a member that suits it", func(ctx SpecContext) {
 		s := begin(ctx)
 		cordoned(ctx, nodeOne)
 		uncordon := cordoned(ctx, nodeTwo)
@@ -70,7 +69,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCordoned, one, two, "kubectl uncordon "+nodeOne)
 
-		By("one member being cordoned, and the other one tainted")
+		By("cordoning one member, and tainting the other")
 		repaired := tainted(ctx, nodeTwo, corev1.Taint{Key: "example.com/repair", Effect: corev1.TaintEffectNoSchedule})
 		uncordon(ctx)
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoMemberFits, fmt.Sprintf("member %q is cordoned", one), fmt.Sprintf("member %q has a taint that the Pod does not tolerate", two), "example.com/repair")
@@ -93,7 +92,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNoneConnected, one, two, "kubectl get clusterregistrations")
 	}, SpecTimeout(storyTime))
 
-	It("is the claim of its ephemeral volume, while a claim of that name belongs to somebody else", func(ctx SpecContext) {
+	It("is the claim of its ephemeral volume, while a foreign claim has its name", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "app-scratch")
 		scratch := func(p *corev1.Pod) {
@@ -114,7 +113,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
 
-		By("a Pod that somebody bound there before its claim existed, which it no longer reports")
+		By("binding a Pod there before its claim exists, which the Pod no longer reports afterwards")
 		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
 		s.claim(ctx, "promised", ofClass(classPromise))
@@ -126,7 +125,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "early", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is the manager's right to read the Secret that it refers to", func(ctx SpecContext) {
+	It("is the manager's permission to read the Secret that it refers to", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "password"}})).To(Succeed())
 		role := &rbacv1.ClusterRole{}
@@ -166,14 +165,14 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is an end of what an earlier claim left, which waits for a confirmed restore", func(ctx SpecContext) {
+	It("is the deletion of an earlier claim's leaf, which waits for the confirmation of a restore", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimPending))
 
-		By("the host being restored to before the claim, and the claim being created again")
+		By("restoring the host to a state before the claim, and creating the claim again")
 		Expect(x.Manager.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
 		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(0))).To(Succeed())
@@ -187,7 +186,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonSuspended, one, "See condition Connected")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
-		By("an admin confirming it")
+		By("confirming the restore as an admin")
 		confirmRestore(ctx)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", Not(Equal(leaf.UID))))
 		s.repaired(one)
@@ -209,7 +208,7 @@ var _ = Describe("A Pod that somebody binds to a virtual node manually", func() 
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("fails, for Jobs to count, if it is deleted before it ran", func(ctx SpecContext) {
+	It("fails, so that Jobs count it, if it is deleted before it runs", func(ctx SpecContext) {
 		s := begin(ctx)
 		held := s.pod(ctx, "app", boundTo(nodeOne), using("missing"), func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} })
 		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonClaimNotBound, `no claim "missing"`))
@@ -270,7 +269,7 @@ var _ = Describe("A Pod's address", func() {
 })
 
 var _ = Describe("A claim's volume", func() {
-	It("is kept, and waited for, while a PersistentVolume with another member's label represents it (I2)", func(ctx SpecContext) {
+	It("is kept while a PersistentVolume with another member's label represents it, until an admin abandons it (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -279,7 +278,7 @@ var _ = Describe("A claim's volume", func() {
 			body := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelClusterID, to)
 			Expect(asManager().Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 		}
-		By("a host without the policies, in which a tool labels it, and the claim being created again")
+		By("changing the label as a tool can in a host without the policies, and creating the claim again")
 		Expect(x.Manager.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
 		label(ctx, idOf(ctx, x.Member(two)))
@@ -290,26 +289,35 @@ var _ = Describe("A claim's volume", func() {
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 
-		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeKept, one, volume, v1alpha1.LabelClusterID)
-		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeKept, volume, "Check that PersistentVolume")
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeKept, one, volume, v1alpha1.FinalizerLeafVolume)
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeKept, volume, "delete PersistentVolume")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("correcting the label, as the message says")
-		label(ctx, idOf(ctx, x.Member(one)))
-		s.running(ctx, "app", nodeOne)
+		By("following the message as an admin, whom the host's policies limit")
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		Expect(x.Host.API.Delete(ctx, pv)).To(Succeed())
+		patch(ctx, x.Host, pv, `{"metadata":{"finalizers":null}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
-		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(2))
+		s.running(ctx, "app", nodeOne)
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
+
+		By("destroying the abandoned volume as the member's admin")
+		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootReplaced))
+		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
+		registration(ctx, one, notOrphaned(volume))
 	}, SpecTimeout(storyTime))
 })
 
 var _ = Describe("The nodes of a member", func() {
-	It("are reported if none is Ready: on the registration, on its Node and on a Pod that waits", func(ctx SpecContext) {
+	It("are reported if none is Ready: on the registration, on its Node, on a Pod that waits, and by why for one that ran", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
 		s.running(ctx, "app", nodeTwo)
-		By("the member's kubelets stopping")
+		By("stopping the member's kubelets")
 		kubelets := x.Fleet.Member(two).Process(controlplane.KWOK)
 		Expect(kubelets.Freeze()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -327,7 +335,17 @@ var _ = Describe("The nodes of a member", func() {
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.NodeMemberAway), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonNoReadyNodes)))))
 
-		By("a new Pod reporting it")
+		By("marking the Pod as not ready, as the node lifecycle controller does when a kubelet stops")
+		mark := func(ready corev1.ConditionStatus) {
+			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
+			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
+			Expect(x.Member(two).API.Status().Patch(ctx, leaf, client.RawPatch("application/strategic-merge-patch+json", []byte(body)))).To(Succeed())
+		}
+		mark(corev1.ConditionFalse)
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNodeNotReady, "runs, but is not ready")
+		mark(corev1.ConditionTrue)
+
+		By("checking that a new Pod reports it")
 		s.claim(ctx, "later")
 		s.pod(ctx, "later", using("later"), on(nodeTwo))
 		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
@@ -345,7 +363,7 @@ const (
 	probedNamespace = member.PolicyProbe
 )
 
-// silent registers a server that accepts connections, and never answers.
+// silent registers a server that accepts connections, and never responds.
 func silent(ctx context.Context, name string) {
 	GinkgoHelper()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -372,7 +390,7 @@ var _ = Describe("A member's connection", func() {
 			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))
 		registration(ctx, "silent", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
-		By("a slow network")
+		By("slowing down the network")
 		proxy := x.Fleet.Member(two).Proxy()
 		back := cutOff(ctx, two, controlplane.Cut)
 		proxy.SetLatency(slow)
@@ -402,7 +420,7 @@ var _ = Describe("A member's connection", func() {
 		reconnected(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no namespaces today"))
 
-		By("nothing rejecting what the policy must reject")
+		By("removing everything that rejects what the policy must reject")
 		allow(ctx)
 		registration(ctx, two, And(
 			says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "kubectl xylem register"),
@@ -411,7 +429,7 @@ var _ = Describe("A member's connection", func() {
 })
 
 var _ = Describe("The CSIDriver", func() {
-	It("of somebody else is left alone, and reported if it differs from what Xylem needs (I4)", func(ctx SpecContext) {
+	It("that Xylem did not create is left alone, and reported if it differs from what Xylem needs (I4)", func(ctx SpecContext) {
 		driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
 		DeferCleanup(func(ctx SpecContext) {
 			patch(ctx, x.Host, driver, `{"metadata":{"labels":{"`+v1alpha1.LabelManagedBy+`":"`+v1alpha1.ManagedByValue+`"}}}`)

@@ -95,7 +95,7 @@ var _ = Describe("kubectl xylem why", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("names what Xylem never sees: a claim or a class that does not exist, a class of another provisioner, a gate", Label(mistakes), func(ctx SpecContext) {
+	It("names causes that Xylem does not handle: a missing claim or class, a class of another provisioner, a scheduling gate", Label(mistakes), func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "no-claim", using("missing"))
 		s.why(ctx, "Pod", "no-claim", "NotFound", `claim "`+s.namespace+`/missing" does not exist in the host`, "Create it")

@@ -76,7 +76,7 @@ var vanished = And(
 	HaveField("Status.ContainerStatuses", HaveEach(HaveField("State.Terminated", And(Not(BeNil()), HaveField("Reason", v1alpha1.ReasonContainerStatusUnknown))))))
 
 var _ = Describe("The end of a Pod", func() {
-	DescribeTable("follows that of its leaf: the Pod does not run again, but the Deployment's next Pod does", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
+	DescribeTable("follows the end of its leaf: the Pod does not run again, but the Deployment's next Pod does", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
@@ -101,7 +101,7 @@ var _ = Describe("The end of a Pod", func() {
 			return x.Member(one).API.Delete(ctx, leaf, client.GracePeriodSeconds(0))
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"), vanished)),
 		// KWOK ends its containers with exit code 0, like a container that handles SIGTERM.
-		Entry("it was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
+		Entry("an eviction", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
 	)

@@ -100,7 +100,7 @@ func From(c *harness.Cluster, version, why string) {
 	}
 }
 
-// Whole reports whether no focus or skip leaves out specs.
+// Whole reports whether no focus or skip omits specs.
 func Whole(config types.SuiteConfig) bool {
 	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles) == 0
 }

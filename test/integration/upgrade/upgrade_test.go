@@ -71,7 +71,7 @@ var _ = Describe("Kubernetes", func() {
 		}
 		Expect(l.stop()).To(Succeed())
 
-		By("keeping what existed before")
+		By("checking that the existing objects are kept")
 		for name := range kept {
 			Expect(podOf(ctx, name).UID).To(Equal(pods[name]), "Pod %s was replaced", name)
 			member, id := diskOf(name)
@@ -80,7 +80,7 @@ var _ = Describe("Kubernetes", func() {
 		}
 		Expect(x.Manager.PID()).To(Equal(manager), "the manager was restarted")
 
-		By("having created one disk for each claim, and deleted it with the claim")
+		By("checking that each claim had one disk, which was deleted with the claim")
 		for _, name := range l.names {
 			created := 0
 			for _, m := range x.Members() {
@@ -91,7 +91,7 @@ var _ = Describe("Kubernetes", func() {
 		Eventually(live).Should(ConsistOf(disks["kept-here"], disks["kept-there"]))
 		GinkgoWriter.Printf("%d claims were created, bound, used and deleted\n", len(l.names))
 
-		By("leaving nothing when these are deleted, too")
+		By("deleting the other objects, which leaves nothing behind")
 		for name := range kept {
 			Expect(remove(ctx, namespace, name)).To(Succeed())
 		}

@@ -7,7 +7,7 @@ var claimSpec = fields{
 	"dataSource": whole{}, "dataSourceRef": whole{}, "selector": whole{}, "volumeAttributesClassName": whole{},
 }
 
-// container leaves out the command, its arguments, probes, and the values of variables.
+// container omits the command, its arguments, probes, and the values of variables.
 var container = fields{
 	"name": whole{}, "image": whole{}, "resources": whole{}, "ports": whole{}, "volumeMounts": whole{}, "volumeDevices": whole{},
 	"env": fields{"name": whole{}}, "restartPolicy": whole{}, "imagePullPolicy": whole{},
@@ -26,7 +26,7 @@ var podSpec = fields{
 	},
 }
 
-// containerStatus leaves out the message of a container that ended, which the program wrote.
+// containerStatus omits the message of a container that ended, which the program wrote.
 var containerStatus = fields{
 	"name": whole{}, "ready": whole{}, "started": whole{}, "restartCount": whole{}, "image": whole{},
 	"state": containerState, "lastState": containerState,

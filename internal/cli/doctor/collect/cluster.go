@@ -71,7 +71,7 @@ func (r *reader) snapshots() facts.Object[bool] {
 // labelled selects objects of Xylem's manifests and charts.
 var labelled = client.MatchingLabels{command.LabelName: command.LabelNameValue}
 
-// policies reads all policies, and what else of Xylem's name takes part in admission.
+// policies reads all policies, and other admission objects with Xylem's name.
 func (r *reader) policies(ctx context.Context, c *facts.Cluster) {
 	jobs(
 		func() {

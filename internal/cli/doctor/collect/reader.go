@@ -76,7 +76,7 @@ func newReader(env *command.Env, config *rest.Config, cluster string, m *misses,
 
 func (r *reader) miss(what string, err error) { r.misses.add(r.cluster, what, err) }
 
-// absent reports whether an error says that an object, or its kind, does not exist.
+// absent reports whether an error means that an object or its kind does not exist.
 func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // find reads an object.

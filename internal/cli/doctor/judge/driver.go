@@ -39,7 +39,7 @@ func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, wha
 	return nil
 }
 
-// csiNodes reports virtual nodes without a CSINode, if the host's scheduler may look at CSINodes.
+// csiNodes reports virtual nodes without a CSINode, if the host's scheduler may check CSINodes.
 func csiNodes(h *facts.Host) []Finding {
 	if !nodes.ReadsCSINodes(h.Driver.Item) || !h.Nodes.Read || !h.CSINodes.Read {
 		return nil
@@ -52,7 +52,7 @@ func csiNodes(h *facts.Host) []Finding {
 	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
 		level, effect = Error, "the scheduler places no Pods with volumes of members on them"
 	}
-	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode of Xylem's: %s. Until they have one, %s", named("Node", names), effect),
+	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode created by Xylem: %s. Until they have one, %s", named("Node", names), effect),
 		fmt.Sprintf("See the condition %s of `kubectl describe node NAME`. If there is none, check that a manager runs.", v1alpha1.NodeCSINode)}}
 }
 

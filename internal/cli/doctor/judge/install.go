@@ -101,7 +101,7 @@ func renewal(lease *coordinationv1.Lease, now time.Time) string {
 	case lease == nil:
 		return "does not exist"
 	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
-		return "has no holder: the last one ended in order"
+		return "has no holder: the last manager stopped cleanly"
 	case lease.Spec.RenewTime == nil:
 		return "was never renewed"
 	}
@@ -134,16 +134,16 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 		if excess[0].Verb == "*" { // which includes the others
 			excess = excess[:1]
 		}
-		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q may do what Xylem never needs: %s. A thief with its token could use that", account, first(described(excess))),
+		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q may do what Xylem never needs: %s. An attacker with its token could use that", account, first(described(excess))),
 			"Remove the binding that grants it."})
 	}
 	if len(found) > 0 {
 		return found
 	}
 	if len(withheld) > 0 {
-		return []Finding{ok(CheckRights, cluster, "the manager's account %q has its rights; it reads Secrets and ConfigMaps in chosen namespaces only", account)}
+		return []Finding{ok(CheckRights, cluster, "the manager's account %q has its permissions; it reads Secrets and ConfigMaps in chosen namespaces only", account)}
 	}
-	return []Finding{ok(CheckRights, cluster, "the manager's account %q has its rights, and none that are dangerous", account)}
+	return []Finding{ok(CheckRights, cluster, "the manager's account %q has its permissions, and none that are dangerous", account)}
 }
 
 func described(all []authorizationv1.ResourceAttributes) []string {

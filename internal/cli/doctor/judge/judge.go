@@ -96,11 +96,11 @@ func plugin(own string, h *facts.Host) []Finding {
 	a, errA := version.ParseSemantic(own)
 	b, errB := version.ParseSemantic(managers)
 	if errA != nil || errB != nil {
-		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. The definition, policies and rights are compared instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. The definition, policies and permissions are compared instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
 	}
 	switch {
 	case a.LessThan(b):
-		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s): it may find fault with what the manager's version changed", own, managers), "Use the plugin of the manager's version."}}
+		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s): it may report changes in the manager's version as problems", own, managers), "Use the plugin of the manager's version."}}
 	case b.LessThan(a):
 		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s): it may miss what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin of its version."}}
 	}

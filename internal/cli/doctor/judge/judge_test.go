@@ -174,8 +174,8 @@ func TestOf(t *testing.T) {
 			}
 		}, []string{"Warning Definition"}, `newer than this plugin: it has field ".spec.later"`},
 
-		"a policy is gone":                     {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
-		"the policy on namespaces is left out": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
+		"a policy is gone":                    {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
+		"the policy on namespaces is omitted": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
 		"a policy is changed": {func(h *facts.Host, _ *facts.Member) {
 			h.Policies.Items[len(h.Policies.Items)-1].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 		}, []string{"Error Policies"}, "it differs in its failurePolicy"},
@@ -193,21 +193,21 @@ func TestOf(t *testing.T) {
 			m.Webhooks = items(hook)
 		}, []string{"Warning Policies a"}, "kubectl delete validatingwebhookconfiguration xylem-hook"},
 
-		"the scheduler is steered": {func(h *facts.Host, _ *facts.Member) {
+		"the scheduler is restricted": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Webhooks = steeringObjects("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 		}, nil, `MutatingAdmissionPolicy "xylem-namespaces" keeps the scheduler from choosing`},
-		"the scheduler is steered in vain": {func(_ *facts.Host, m *facts.Member) {
+		"the policy that restricts the scheduler has no effect": {func(_ *facts.Host, m *facts.Member) {
 			m.Webhooks = steeringObjects("MutatingAdmissionPolicy")
 		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
-		"the scheduler is not steered": {func(h *facts.Host, _ *facts.Member) {
+		"the scheduler is not restricted": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 		}, nil, `registration "a" has rules for namespaces (spec.namespaces), and MutatingAdmissionPolicy "xylem-namespaces" is not installed: the scheduler may choose`},
 		"the scheduler's policy has no binding": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
 			h.Webhooks = steeringObjects("MutatingAdmissionPolicy")
 		}, nil, "is not bound: the scheduler may choose"},
-		"the scheduler cannot be steered": {func(h *facts.Host, _ *facts.Member) {
+		"the host cannot restrict the scheduler": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Mutating = read(false)
 		}, nil, "the host serves no MutatingAdmissionPolicies: the scheduler may choose"},
@@ -218,18 +218,18 @@ func TestOf(t *testing.T) {
 				"spec.namespaces admits none of the host's 5 namespaces: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires"))
 		}, []string{"Warning Members a"}, "To do: Change spec.namespaces, or label a namespace"},
 
-		"a right is missing": {func(h *facts.Host, _ *facts.Member) {
+		"a permission is missing": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
 		}, []string{"Error Rights"}, "lacks 1 right that it needs: patch persistentvolumes"},
-		"Secrets of chosen namespaces": {func(h *facts.Host, _ *facts.Member) {
+		"Secrets of selected namespaces": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
 		}, nil, "in chosen namespaces only"},
-		"a right too many": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
+		"an excessive permission": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
 
 		"no manager leads": {func(h *facts.Host, _ *facts.Member) {
 			h.Leader = read(*lease(v1alpha1.LeaderLease, time.Hour))
 		}, []string{"Error Manager"}, "last renewed 1h0m0s ago"},
-		"the manager ended in order": {func(h *facts.Host, _ *facts.Member) {
+		"the manager stopped cleanly": {func(h *facts.Host, _ *facts.Member) {
 			h.Leader.Item.Spec.HolderIdentity = ptr.To("")
 		}, []string{"Error Manager"}, "has no holder"},
 		"scaled to 0": {func(h *facts.Host, _ *facts.Member) {
@@ -240,7 +240,7 @@ func TestOf(t *testing.T) {
 		}, []string{"Error Manager"}, "--xylem-namespace"},
 		"a manager elsewhere": {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
 		"a replica is down":   {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
-		"the Lease by a fast clock": {func(h *facts.Host, m *facts.Member) {
+		"a Lease renewed by a fast clock": {func(h *facts.Host, m *facts.Member) {
 			h.At, h.Clock.Ahead, m.Clock.Ahead, m.At = now.Add(-time.Hour), time.Hour, time.Hour, h.At.Add(-time.Hour)
 		}, []string{"Warning Clock"}, "1h0m0s behind the host's"},
 
@@ -262,7 +262,7 @@ func TestOf(t *testing.T) {
 
 		"no CSIDriver":             {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
 		"no CSIDriver of promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
-		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode of Xylem's: Node "kosmos-a"`},
+		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode created by Xylem: Node "kosmos-a"`},
 		"no CSINode, and the scheduler does not look for it": {func(h *facts.Host, _ *facts.Member) {
 			h.CSINodes.Items = nil
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
@@ -274,11 +274,11 @@ func TestOf(t *testing.T) {
 		"a CSINode without a driver": {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items[0].Spec.Drivers = nil }, []string{"Error Driver"}, "kosmos-a"},
 		"CSIDriver is changed":       {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
 
-		"a gate of the API server": {func(h *facts.Host, _ *facts.Member) {
+		"a feature gate of the API server": {func(h *facts.Host, _ *facts.Member) {
 			h.Gates = read(map[string]bool{"VolumeAttributesClass": false, "Other": false})
 		},
 			[]string{"Error ControlPlane"}, "kube-apiserver runs with feature gate VolumeAttributesClass=false"},
-		"a gate of the scheduler": {func(h *facts.Host, _ *facts.Member) {
+		"a feature gate of the scheduler": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-scheduler", "--feature-gates=A=true,NominatedNodeNameForExpectation=false"))
 		}, []string{"Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false"},
 		"a controller": {func(h *facts.Host, _ *facts.Member) {
@@ -293,13 +293,13 @@ func TestOf(t *testing.T) {
 
 		"a member is away": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = []metav1.Condition{
-				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not answer: timeout. Check the network."),
+				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not respond: timeout. Check the network."),
 				condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, ""),
 			}
 			m.Own, m.Away = false, "timeout"
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
-		"a member is out of our reach": {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
-		"the kubeconfig is forbidden":  {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
+		"a member that the plugin cannot reach": {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
+		"the kubeconfig is forbidden":           {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
 		"orphans": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
 				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
@@ -307,7 +307,7 @@ func TestOf(t *testing.T) {
 		"a member's clock": {func(_ *facts.Host, m *facts.Member) {
 			m.Clock.Ahead, m.Fence = 30*time.Second, read(*lease("host-1", -30*time.Second))
 		}, []string{"Warning Clock a"}, "30s ahead of"},
-		"a member's clock, far": {func(_ *facts.Host, m *facts.Member) {
+		"a member's clock, far off": {func(_ *facts.Host, m *facts.Member) {
 			m.Clock.Ahead, m.Fence = -time.Hour, read(*lease("host-1", time.Hour))
 		}, []string{"Error Clock a"}, "1h0m0s behind"},
 		"the fence is not held":      {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds its fence"},
@@ -337,7 +337,7 @@ func TestOf(t *testing.T) {
 		"the node API is off":                {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
 
 		"a DaemonSet": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
-		"a DaemonSet that keeps off": {func(h *facts.Host, _ *facts.Member) {
+		"a DaemonSet that avoids virtual nodes": {func(h *facts.Host, _ *facts.Member) {
 			h.DaemonSets = items(daemonSet(func(*corev1.PodSpec) {}), daemonSet(func(s *corev1.PodSpec) {
 				every(s)
 				s.NodeSelector = map[string]string{"disk": "ssd"}
@@ -390,7 +390,7 @@ func TestOf(t *testing.T) {
 				t.Errorf("nothing says %q:\n%s", tc.says, strings.Join(all, "\n"))
 			}
 			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
-				t.Error("says that nothing is left over, and could not read that")
+				t.Error("reports that nothing is left over, although it could not read that")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
 				t.Errorf("counts %+v of %d findings", c.Counts, len(c.Findings))
@@ -410,7 +410,7 @@ func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
 	return items(objects...)
 }
 
-// without leaves out the policy on namespaces, or one of the others.
+// without omits the policy on namespaces, or one of the others.
 func without(policies []admissionv1.ValidatingAdmissionPolicy, namespaces bool) []admissionv1.ValidatingAdmissionPolicy {
 	i := slices.IndexFunc(policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
 		return (p.Name == shipped.NamespacesPolicy) == namespaces

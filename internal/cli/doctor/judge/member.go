@@ -44,13 +44,13 @@ func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
 }
 
 // unread judges a member that this machine could not read. The manager may reach it: then this
-// is no fault of the installation.
+// is not a fault of the installation.
 func unread(m *facts.Member, h *facts.Host, name string) []Finding {
 	switch {
 	case m.Secret:
-		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Give your own kubeconfig of it with --member-kubeconfig, or ask for the right to read the Secret."}}
+		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Specify your own kubeconfig of it with --member-kubeconfig, or ask for the permission to read the Secret."}}
 	case m.Own:
-		return []Finding{{Error, CheckConnection, name, "the member of your kubeconfig does not answer: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
+		return []Finding{{Error, CheckConnection, name, "the member of your kubeconfig does not respond: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
 	case connected(m, h):
 		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine does not reach it, though the manager does: " + m.Away, "Run this command where the member's address can be reached, or give your own kubeconfig of it with --member-kubeconfig."}}
 	}
@@ -69,9 +69,9 @@ func connected(m *facts.Member, h *facts.Host) bool {
 
 func connection(m *facts.Member, name string) Finding {
 	if m.Own {
-		return ok(CheckConnection, name, "cluster %s answers your own kubeconfig", m.ID)
+		return ok(CheckConnection, name, "cluster %s responds to your own kubeconfig", m.ID)
 	}
-	return ok(CheckConnection, name, "cluster %s answers the manager's kubeconfig from here", m.ID)
+	return ok(CheckConnection, name, "cluster %s responds to the manager's kubeconfig from here", m.ID)
 }
 
 // clocks compares a member's clock with the host's.
@@ -87,7 +87,7 @@ func clocks(m *facts.Member, h *facts.Host, name string) []Finding {
 	case surely <= skewSmall:
 		return []Finding{ok(CheckClock, name, "its clock and the host's agree within %s", within(ahead, precision))}
 	}
-	return []Finding{{level, CheckClock, name, fmt.Sprintf("its clock is %s the host's: tokens, Leases and the order of events are judged wrongly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}
+	return []Finding{{level, CheckClock, name, fmt.Sprintf("its clock is %s the host's: tokens, Leases and the order of events are evaluated incorrectly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}
 }
 
 // fence checks whether the manager holds its Lease in the member.
@@ -122,8 +122,8 @@ func leaves(m *facts.Member, name string) []Finding {
 		parts = append(parts, text.Count(m.Leaves[kind], kind))
 	}
 	if len(parts) == 0 {
-		return []Finding{ok(CheckLeftovers, name, "it has nothing of this host")}
+		return []Finding{ok(CheckLeftovers, name, "it has no objects of this host")}
 	}
 	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, and no registration has this cluster", strings.Join(parts, ", ")),
-		"Register it again to use them. To end them, delete the Pods and claims there: the volumes have policy Retain, and keep their data."}}
+		"Register it again to use them. To remove them, delete the Pods and claims there: the volumes have policy Retain, and keep their data."}}
 }

@@ -59,7 +59,7 @@ type Finding struct {
 	Check Check `json:"check"`
 	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
-	// Message says what was found, and why that is so.
+	// Message describes what was found, and why.
 	Message string `json:"message"`
 	// ToDo is the next step. It is empty if there is nothing to do.
 	ToDo string `json:"toDo,omitempty"`

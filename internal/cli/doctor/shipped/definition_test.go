@@ -30,9 +30,9 @@ func TestSchemaOf(t *testing.T) {
 		change func(fields map[string]any)
 		want   Schema
 	}{
-		"the same": {func(map[string]any) {}, Schema{}},
-		"older":    {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
-		"newer":    {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
+		"identical": {func(map[string]any) {}, Schema{}},
+		"older":     {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
+		"newer":     {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
 		"other words": {func(f map[string]any) {
 			in(f, "classes")["description"] = "other words"
 		}, Schema{}},
@@ -55,7 +55,7 @@ func TestSchemaOf(t *testing.T) {
 	}
 }
 
-// The rights that are asked for are those of the manifests, in the manager's namespace.
+// The permissions that are asked for are those of the manifests, in the manager's namespace.
 func TestRights(t *testing.T) {
 	host, err := HostRights(other)
 	if err != nil {

@@ -26,8 +26,8 @@ func TestNote(t *testing.T) {
 		"none":    {nil, facts.Clock{}},
 		"no date": {[]answer{{0, ""}, {0, "yesterday"}}, facts.Clock{}},
 		// The header cuts half a second on average.
-		"the same":     {[]answer{{0, date(0)}}, facts.Clock{Ahead: time.Second / 2, Precision: time.Second / 2, Known: true}},
-		"an hour fast": {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
+		"no difference": {[]answer{{0, date(0)}}, facts.Clock{Ahead: time.Second / 2, Precision: time.Second / 2, Known: true}},
+		"an hour fast":  {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
 		"the most precise": {[]answer{{8 * time.Second, date(9 * time.Second)}, {2 * time.Second, date(time.Second)}, {4 * time.Second, date(0)}},
 			facts.Clock{Ahead: time.Second / 2, Precision: 3 * time.Second / 2, Known: true}},
 	} {

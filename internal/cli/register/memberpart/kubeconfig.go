@@ -31,11 +31,11 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 		w.serverName = serverName
 	}
 	if admin.Insecure {
-		return w, errors.New("the member's kubeconfig sets insecure-skip-tls-verify, with which anybody on the network path could read the token. Give the kubeconfig the cluster's CA (certificate-authority-data), and if the certificate is for another name, --member-tls-server-name")
+		return w, errors.New("the member's kubeconfig sets insecure-skip-tls-verify, with which anybody on the network path could read the token. Set certificate-authority-data in the kubeconfig to the cluster's CA, and if the certificate is for another name, --member-tls-server-name")
 	}
 	u, err := url.Parse(w.Server)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return w, fmt.Errorf("the member's server %q is not a plain https address. Give one with --member-server", w.Server)
+		return w, fmt.Errorf("the member's server %q is not a plain https address. Specify one with --member-server", w.Server)
 	}
 	return w, nil
 }

@@ -92,7 +92,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there == nil {
-			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared needs. Install the chart xylem-member there, or leave the flag out", r.Env.Namespace, r.Account)
+			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared needs. Install the chart xylem-member there, or omit the flag", r.Env.Namespace, r.Account)
 		}
 	}
 	return nil
@@ -124,7 +124,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 		},
 	}}
 	if err := r.Member.Create(ctx, review); err != nil {
-		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the rights of the kubeconfig's user: %w", err))
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the permissions of the kubeconfig's user: %w", err))
 	}
 	if review.Status.Allowed {
 		return nil
@@ -133,7 +133,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 	if subresource != "" {
 		what = "the " + subresource + " of " + what
 	}
-	return fmt.Errorf("the user of --member-kubeconfig may not %s %s. Give a kubeconfig of a cluster admin", verb, what)
+	return fmt.Errorf("the user of --member-kubeconfig may not %s %s. Specify a kubeconfig of a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
@@ -143,7 +143,7 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 		return err
 	case there == nil:
 	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
-		return fmt.Errorf("%s in the member is managed by Helm. Give --member-prepared, and upgrade the chart xylem-member there if needed", Named(obj))
+		return fmt.Errorf("%s in the member is managed by Helm. Specify --member-prepared, and upgrade the chart xylem-member there if needed", Named(obj))
 	case !command.Xylems(there):
 		return fmt.Errorf("%s in the member does not belong to Xylem: it lacks the label %s=%s. Delete or rename it there; or add the label, if it does belong to Xylem",
 			Named(obj), command.LabelName, command.LabelNameValue)
@@ -285,7 +285,7 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 		return command.Explain("the member (with the manager's account)", config, last)
 	}
 	if id != r.MemberID {
-		return fmt.Errorf("%s is the address of cluster %s, but --member-kubeconfig points to cluster %s. Give the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
+		return fmt.Errorf("%s is the address of cluster %s, but --member-kubeconfig points to cluster %s. Specify the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
 	}
 	return nil
 }

@@ -68,10 +68,10 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 		lines = append(lines, "Undone: "+strings.Join(undone, ", "))
 	}
 	if len(left) > 0 {
-		lines = append(append(lines, "Left, to be undone manually, in this order:"), left...)
+		lines = append(append(lines, "Not undone. Undo these manually, in this order:"), left...)
 	}
 	if len(j.updated) > 0 {
-		lines = append(lines, "Brought up to date, and left so: "+strings.Join(j.updated, ", "))
+		lines = append(lines, "Updated, and not undone: "+strings.Join(j.updated, ", "))
 	}
 	if len(lines) == 0 {
 		lines = []string{"Nothing was changed"}

@@ -31,13 +31,13 @@ func TestRollback(t *testing.T) {
 			writes: []write{{what: "a", there: true}, {what: "b", err: lost, there: true}}, want: "Undone: b, a",
 		},
 		"the response was lost, and the object was not created": {writes: []write{{what: "b", err: lost}}, want: "Nothing was changed"},
-		"ends at the first that fails": {
+		"stops at the first failure": {
 			writes: []write{{what: "a", there: true}, {what: "b", there: true, stuck: lost}, {what: "c", there: true}},
-			want:   "Undone: c\nLeft, to be undone manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
+			want:   "Undone: c\nNot undone. Undo these manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
 		},
 		"names changed objects": {
 			writes: []write{{what: "a", there: true}}, updated: []string{"role"},
-			want: "Undone: a\nBrought up to date, and left so: role",
+			want: "Undone: a\nUpdated, and not undone: role",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

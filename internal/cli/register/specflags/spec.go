@@ -45,13 +45,13 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	s.given = flags.Changed
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
 	flags.StringVar(&s.policy, flagPolicy, policies[0], "What deregistering does with claims and volumes in the member: "+strings.Join(policies, " leaves them, ")+" waits until the last claim is gone.")
-	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node; "+v1alpha1.DefaultNodeNamePrefix+"NAME unless given. It cannot be changed later.")
+	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node; "+v1alpha1.DefaultNodeNamePrefix+"NAME if not set. It cannot be changed later.")
 	flags.StringArrayVar(&s.classes, flagClasses, nil, "HOST=MEMBER: host class HOST is class MEMBER there. May be given more than once.")
 	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd is the member's class ssd. Empty: no such rule.")
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
-	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all unless given.")
-	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
-	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a namespace of the host needs, so that its Pods and claims may go to the member. Empty: no label is needed. Unless given, an earlier rule stays.")
+	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all if not set.")
+	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none if not set. Specify those that the host's network reaches.")
+	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a namespace of the host needs, so that its Pods and claims may go to the member. Empty: no label is needed. If not set, an earlier rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag was just added
@@ -115,12 +115,12 @@ func (s *Spec) validateNamespaces() error {
 			problems = append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 		}
 		if len(problems) > 0 {
-			return fmt.Errorf("--%s=%s: %q is no label: %s. Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments", FlagNamespaces, s.namespaces, pair, strings.Join(problems, "; "))
+			return fmt.Errorf("--%s=%s: %q is not a label: %s. Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments", FlagNamespaces, s.namespaces, pair, strings.Join(problems, "; "))
 		}
 		required[key] = value
 	}
 	if len(required) > labelsLimit {
-		return fmt.Errorf("--%s has %d labels: a registration takes at most %d. Give fewer", FlagNamespaces, len(required), labelsLimit)
+		return fmt.Errorf("--%s has %d labels: a registration takes at most %d. Use fewer", FlagNamespaces, len(required), labelsLimit)
 	}
 	s.required = required
 	return nil

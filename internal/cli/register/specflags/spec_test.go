@@ -22,20 +22,20 @@ func TestNamespaces(t *testing.T) {
 		want map[string]string
 		says string
 	}{
-		"absent":             {want: earlier},
-		"empty":              {args: []string{"--namespaces", ""}},
-		"one":                {args: []string{"--namespaces", "example.com/team=payments"}, want: map[string]string{"example.com/team": "payments"}},
-		"two":                {args: []string{"--namespaces=team=payments,tier=gold"}, want: map[string]string{"team": "payments", "tier": "gold"}},
-		"an empty value":     {args: []string{"--namespaces=batch="}, want: map[string]string{"batch": ""}},
-		"no value":           {args: []string{"--namespaces=team"}, says: `"team" is no label: it has no "="`},
-		"no key":             {args: []string{"--namespaces==payments"}, says: `"=payments" is no label: `},
-		"a trailing comma":   {args: []string{"--namespaces=team=payments,"}, says: `"" is no label`},
-		"a space":            {args: []string{"--namespaces=team=payments, tier=gold"}, says: `" tier=gold" is no label`},
-		"a selector":         {args: []string{"--namespaces=team!=payments"}, says: `"team!=payments" is no label`},
-		"a key twice":        {args: []string{"--namespaces=team=a,team=b"}, says: `"team=b" is no label: an earlier label has the same key`},
-		"a key too long":     {args: []string{"--namespaces=" + key + "=a"}, says: "63"},
-		"a value with signs": {args: []string{"--namespaces=team=a/b"}, says: "Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments"},
-		"too many":           {args: []string{"--namespaces=" + strings.Join(many, ",")}, says: "17 labels: a registration takes at most 16"},
+		"absent":                          {want: earlier},
+		"empty":                           {args: []string{"--namespaces", ""}},
+		"one":                             {args: []string{"--namespaces", "example.com/team=payments"}, want: map[string]string{"example.com/team": "payments"}},
+		"two":                             {args: []string{"--namespaces=team=payments,tier=gold"}, want: map[string]string{"team": "payments", "tier": "gold"}},
+		"an empty value":                  {args: []string{"--namespaces=batch="}, want: map[string]string{"batch": ""}},
+		"no value":                        {args: []string{"--namespaces=team"}, says: `"team" is not a label: it has no "="`},
+		"no key":                          {args: []string{"--namespaces==payments"}, says: `"=payments" is not a label: `},
+		"a trailing comma":                {args: []string{"--namespaces=team=payments,"}, says: `"" is not a label`},
+		"a space":                         {args: []string{"--namespaces=team=payments, tier=gold"}, says: `" tier=gold" is not a label`},
+		"a selector":                      {args: []string{"--namespaces=team!=payments"}, says: `"team!=payments" is not a label`},
+		"a duplicate key":                 {args: []string{"--namespaces=team=a,team=b"}, says: `"team=b" is not a label: an earlier label has the same key`},
+		"a key that is too long":          {args: []string{"--namespaces=" + key + "=a"}, says: "63"},
+		"a value with invalid characters": {args: []string{"--namespaces=team=a/b"}, says: "Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments"},
+		"too many":                        {args: []string{"--namespaces=" + strings.Join(many, ",")}, says: "17 labels: a registration takes at most 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s Spec

@@ -297,7 +297,7 @@ func foreign(leaf, root client.Object) string {
 	case isNil(root):
 		return ""
 	case origin.UID != root.GetUID():
-		return "made for an earlier object of this name, UID " + string(origin.UID)
+		return "created for an earlier object of this name, UID " + string(origin.UID)
 	}
 	return ""
 }
@@ -438,9 +438,9 @@ func sizes(claim *corev1.PersistentVolumeClaim) []string {
 	case !ok && asked.IsZero():
 		return nil
 	case !ok:
-		return []string{asked.String() + " asked for"}
+		return []string{asked.String() + " requested"}
 	case has.Cmp(asked) < 0:
-		return []string{fmt.Sprintf("%s, %s asked for", has.String(), asked.String())}
+		return []string{fmt.Sprintf("%s, %s requested", has.String(), asked.String())}
 	}
 	return []string{has.String()}
 }

@@ -75,8 +75,8 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 			return id, nil
 		}
 	}
-	what := "the member that is yours to read"
-	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which has nothing of this", id, g.NameOf(id, nil)))
+	what := "the member that you may read"
+	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which has no objects of this", id, g.NameOf(id, nil)))
 	return id, nil
 }
 

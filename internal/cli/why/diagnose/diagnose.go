@@ -309,7 +309,7 @@ func (w *walk) claim(n *model.Node) {
 		case name == "":
 			w.add(n, stageMissing, model.StateNotFound, "the claim names no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
 		case c.Class != nil && !c.Ours():
-			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Ask that provisioner, or use a class of provisioner %s",
+			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Check that provisioner, or use a class of provisioner %s",
 				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
 		}
 	}
@@ -347,10 +347,32 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 		}
 	}
 	for _, c := range pod.Status.Conditions {
-		if !found && pod.Status.Phase == corev1.PodRunning && c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && c.Reason != v1alpha1.ReasonMemberAway {
-			w.add(n, stageContainer, gather.Plain(c.Reason), gather.Plain(c.Message), c.LastTransitionTime)
+		if found || pod.Status.Phase != corev1.PodRunning || c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || c.Reason == v1alpha1.ReasonMemberAway {
+			continue
 		}
+		reason, message := gather.Plain(c.Reason), gather.Plain(c.Message)
+		if reason == "" {
+			reason, message = v1alpha1.ReasonNodeNotReady, w.nodeNotReady(pod)
+		}
+		w.add(n, stageContainer, reason, message, c.LastTransitionTime)
 	}
+}
+
+// nodeNotReady describes why a Pod that runs has a Ready condition without a reason: only the node
+// lifecycle controller writes that, because the Pod's node is not Ready.
+func (w *walk) nodeNotReady(pod *corev1.Pod) string {
+	for _, p := range w.pods() {
+		id := w.facts.MemberOfPod(p)
+		if id == "" || p.Pod.Name != pod.Name {
+			continue
+		}
+		node := "its node"
+		if p.Leaf != nil && p.Leaf.Spec.NodeName != "" {
+			node = fmt.Sprintf("its node %q", gather.Plain(p.Leaf.Spec.NodeName))
+		}
+		return node + w.inMember(id) + " is not Ready. Ask the member's admin to check the node's kubelet"
+	}
+	return fmt.Sprintf("its node %q is not Ready. Check the node's kubelet", pod.Spec.NodeName)
 }
 
 func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1.Time) {
@@ -402,8 +424,8 @@ var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 // remedies are the first words of remedies. A message may quote other messages, whose sentences
 // begin differently.
 var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Deregister", "End", "Find",
-	"Fix", "Free", "Give", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
-	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
+	"Fix", "Free", "Give", "Grant", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
+	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Specify", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
 
 // split splits a message into what happened and what to do.
 func split(message string) (what, toDo string) {

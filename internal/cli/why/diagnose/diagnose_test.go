@@ -79,6 +79,15 @@ func waitingContainer(p *gather.PodFacts, reason, message string) *gather.PodFac
 	return p
 }
 
+// onNode adds a leaf Pod that is bound to a node of the member.
+func onNode(p *gather.PodFacts, node string) *gather.PodFacts {
+	p.Leaf, p.LeafKnown = p.Pod.DeepCopy(), true
+	p.Leaf.Spec.NodeName = node
+	p.Leaf.Annotations = map[string]string{v1alpha1.AnnotationRoot: "shop/app", v1alpha1.AnnotationRootUID: string(p.Pod.UID)}
+	p.Leaf.Labels = map[string]string{v1alpha1.LabelHost: "host", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	return p
+}
+
 func warned(p *gather.PodFacts, ago time.Duration, reason, message string) *gather.PodFacts {
 	p.Events = append(p.Events, corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now.Add(-ago))})
 	return p
@@ -106,7 +115,7 @@ func TestOf(t *testing.T) {
 		"a claim that is bound":    {claim: boundClaim(), want: Well, says: []string{`Claim "shop/data" is bound to volume "pvc-1" in member "cluster38"`}},
 
 		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses it yet", "Create a Pod"}},
-		"the scheduler has not looked": {
+		"the scheduler has not processed the Pod": {
 			pod: pod(corev1.PodPending, ""), claim: pendingClaim(), want: Waiting, says: []string{"the scheduler has not chosen a node yet"},
 		},
 		"being provisioned": {
@@ -136,7 +145,7 @@ func TestOf(t *testing.T) {
 			pod: pod(corev1.PodPending, ""), claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class, c.ClassAbsent = nil, true }),
 			want: Problem, reason: "NotFound", says: []string{`the host has no StorageClass "fast"`, "Create it"},
 		},
-		"a class of somebody else": {
+		"a class of another provisioner": {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class.Provisioner = "ebs.csi.aws.com" }),
 			want:  Problem, reason: "Foreign", says: []string{`provisioner "ebs.csi.aws.com"`},
 		},
@@ -187,7 +196,7 @@ func TestOf(t *testing.T) {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
 			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore it"},
 		},
-		"a claim names a member's volume, and may not have it": {
+		"a claim names a member's volume, and may not use it": {
 			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
 				func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
 			want: Problem, reason: v1alpha1.ReasonVolumeMismatch, says: []string{"it has 1Gi", "change the claim so that it matches"},
@@ -232,11 +241,29 @@ func TestOf(t *testing.T) {
 			pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "ContainersNotReady", "containers with unready status: [main]")), claim: boundClaim(),
 			want: Problem, reason: "ContainersNotReady", says: []string{"runs, but is not ready: containers with unready status: [main]", "readiness probes"},
 		},
+		"its node in the member is not Ready": {
+			pod: warned(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), time.Second, "NodeNotReady", "Node is not ready"), claim: boundClaim(),
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`Pod "shop/app" runs, but is not ready: its node in member "cluster38" is not Ready`, "Ask the member's admin"},
+		},
+		"its node in the member, which was read, is not Ready": {
+			pod: onNode(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), "worker-7"), claim: boundClaim(),
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "worker-7" in member "cluster38" is not Ready`, "Ask the member's admin"},
+		},
+		"its node in the member is not Ready, and its claim is bound": {
+			claim: with(boundClaim(), func(c *gather.ClaimFacts) {
+				c.Pods = []gather.PodFacts{*pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", ""))}
+			}),
+			want: Well,
+		},
+		"its node in the host is not Ready": {
+			pod: pod(corev1.PodRunning, "plain", podCondition(corev1.PodReady, "", "")), claim: pendingClaim(),
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "plain" is not Ready`, "kubelet"},
+		},
 		"a volume that is lost": {
 			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
 			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
 		},
-		"being deleted, held by a Pod": {
+		"being deleted, and still in use by a Pod": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is being deleted, and waits"},
 		},
 	} {

@@ -39,7 +39,7 @@ type Diagnosis struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Evidence is every object on which the diagnosis is based.
 	Evidence []Evidence `json:"evidence,omitempty"`
-	// Times are the steps of a claim so far, in order. A step is left out if its start or end is not
+	// Times are the steps of a claim so far, in order. A step is omitted if its start or end is not
 	// known.
 	Times []timeline.Step `json:"times,omitempty"`
 	// Missing lists what could not be read.

@@ -152,7 +152,7 @@ var toDoOfXylem = map[string]string{
 	"Syncing":                   "Nothing.",
 	"TaintToleration":           "Let the scheduler place the Pod.",
 	"Terminated":                "Nothing.",
-	"TokenNotRenewed":           "Give the member's account the rights of config/member again. If the token has expired, register the member again.",
+	"TokenNotRenewed":           "Grant the member's account the permissions of config/member again. If the token has expired, register the member again.",
 	"TokenRenewed":              "Nothing.",
 	"TolerationMissing":         "Add the toleration that the message shows.",
 	"TooManyClasses":            "Raise spec.storage.reflect.max, or select fewer.",

@@ -38,11 +38,11 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	case c.Root == nil:
 		return refuse(v1alpha1.ReasonClaimNotBound, "no claim %q. Create it, or name another one in the Pod", c.Name).Problem
 	case c.Foreign:
-		return refuse(v1alpha1.ReasonClaimForeign, "claim %q, which the Pod's ephemeral volume needs, exists already and does not belong to the Pod. Delete that claim, or rename the Pod", c.Name).Problem
+		return refuse(v1alpha1.ReasonClaimForeign, "claim %q, which the Pod's ephemeral volume needs, already exists and does not belong to the Pod. Delete that claim, or rename the Pod", c.Name).Problem
 	case c.unseen():
 		return nil
 	case c.Root.Spec.VolumeName == "" || c.Volume == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set spec.nodeName to %q, so the scheduler does not request its volume. Leave spec.nodeName to the scheduler", c.Name, m.NodeName).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set spec.nodeName to %q, so the scheduler does not request its volume. Let the scheduler set spec.nodeName", c.Name, m.NodeName).Problem
 	}
 	if hostpv.IsUnfulfilled(c.Volume) {
 		return c.promised(m)

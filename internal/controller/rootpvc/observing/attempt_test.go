@@ -33,10 +33,10 @@ func TestOfThisClaim(t *testing.T) {
 		others  []leafClaim
 		want    *mirror.Refusal
 	}{
-		"no reason against it":                             {nil, []leafClaim{leaf(late)}, nil},
+		"not rejected":                                     {nil, []leafClaim{leaf(late)}, nil},
 		"its only claim":                                   {unschedulable, nil, unschedulable},
 		"the other claim is not in the member":             {unschedulable, []leafClaim{{}}, unschedulable},
-		"the other claim waits for a node too":             {unschedulable, []leafClaim{leaf(late)}, unschedulable},
+		"the other claim also waits for a node":            {unschedulable, []leafClaim{leaf(late)}, unschedulable},
 		"the other claim is being provisioned immediately": {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
 		"the other claim is being provisioned on its node": {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
 		"the other claim's class does not exist":           {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},

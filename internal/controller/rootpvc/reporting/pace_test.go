@@ -42,7 +42,7 @@ var member38 = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeN
 
 // A member that keeps changing its message about a claim causes no more writes than its share, but
 // its last message is still reported.
-func TestWordsArePaced(t *testing.T) {
+func TestMessagesArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
 	r := New(&member.Link{

@@ -27,7 +27,7 @@ func TestPlacing(t *testing.T) {
 		want          bool
 	}{
 		"the scheduler chooses a node":   {claim(), claim(route.AnnSelectedNode), false},
-		"the PV controller asks for it":  {claim(route.AnnSelectedNode), claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner), true},
+		"the PV controller requests it":  {claim(route.AnnSelectedNode), claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner), true},
 		"it is placed":                   {claim(volumehelpers.AnnStorageProvisioner), claim(volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), true},
 		"it is withdrawn":                {claim(v1alpha1.AnnotationPlacedIn), claim(), true},
 		"it is bound where it is placed": {claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), bound, false},

@@ -66,7 +66,7 @@ func TestTheChartsDashboard(t *testing.T) {
 	}
 }
 
-func TestReadRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestReadRejectsUnknownFields(t *testing.T) {
 	for name, c := range map[string]struct{ panels, want string }{
 		"type":     {`{"title":"A","type":"gauge","gridPos":{"h":1,"w":1},"targets":[{"range":true}]}`, `type "gauge"`},
 		"unit":     {`{"title":"A","type":"stat","gridPos":{"h":1,"w":1},"targets":[{"range":true}],"fieldConfig":{"defaults":{"unit":"dB"}}}`, `unit "dB"`},

@@ -56,7 +56,7 @@ func (p *painter) list(panel board.Panel, series []board.Series, in board.Rectan
 	return in
 }
 
-// table writes the names with their calculated values, below the graph or beside it.
+// table writes the names with their calculated values, below the graph or next to it.
 func (p *painter) table(panel board.Panel, series []board.Series, in board.Rectangle) board.Rectangle {
 	style := p.style(small, false, ink, 0)
 	calcs := panel.Options.Legend.Calcs

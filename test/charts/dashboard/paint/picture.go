@@ -28,7 +28,7 @@ type Content struct {
 	// From and To are the time range, and Step the time between the points of a series.
 	From, To time.Time
 	Step     time.Duration
-	// Note is printed beside the title.
+	// Note is printed next to the title.
 	Note string
 }
 
