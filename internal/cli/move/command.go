@@ -17,6 +17,8 @@ import (
 
 const (
 	poll = 300 * time.Millisecond
+	// quiet is how long the command waits before it reports what it waits for.
+	quiet = 3 * time.Second
 	// idLength is the length of the random part of names. It is checked for collisions by the API
 	// server.
 	idLength = 5

@@ -94,7 +94,8 @@ func (r *run) print() {
 	size := r.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	r.say("Move claim %q (%s) from member %q to member %q:", r.Claim.Name, size.String(), r.From.Registration, r.To.Registration)
 	if r.Run != "" {
-		r.say("  an earlier run came to the step %s; this run continues", r.Phase)
+		r.say("  An earlier run came to the step %s. This run continues", r.Phase)
+		return
 	}
 	r.say("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
 	r.say("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.image)
@@ -134,7 +135,7 @@ func (r *run) validate(ctx context.Context) error {
 func (r *run) forward(ctx context.Context) error {
 	r.Run = r.thisID
 	if err := r.save(ctx); err != nil {
-		return err
+		return r.cause(ctx, err)
 	}
 	for r.Phase != done {
 		var err error
@@ -151,13 +152,21 @@ func (r *run) forward(ctx context.Context) error {
 			err = fmt.Errorf("the record has the unknown step %q. Use the version of this command that began the move", r.Phase)
 		}
 		if err != nil {
-			return fmt.Errorf("%w\nThe disk in member %q is unchanged. Run this command again to continue, or with --undo to go back", err, r.From.Registration)
+			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue, or with --undo to go back", r.cause(ctx, err), r.From.Registration)
 		}
 	}
 	paint := r.env.PaintOf(r.env.Out)
 	r.say("%s: claim %q has its data in member %q. The old disk in member %q, volume %q, stays until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo goes back to it",
 		paint.Good("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.namespace)
 	return nil
+}
+
+// cause returns the error of a step, or that the user interrupted it.
+func (r *run) cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted at the step %s: %w", r.Phase, ctx.Err())
+	}
+	return err
 }
 
 // save writes the record.
@@ -261,18 +270,18 @@ func (r *run) setVolume(ctx context.Context, d disk, policy corev1.PersistentVol
 
 // await polls until waiting returns "", and reports what it waits for.
 func (r *run) await(ctx context.Context, what string, waiting func(context.Context) (string, error)) error {
-	last, limited := "", ctx
-	limited, cancel := context.WithTimeout(limited, r.timeout)
+	limited, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	begin, last, shown := r.env.Clock.Now(), "", ""
 	err := wait.PollUntilContextCancel(limited, poll, true, func(ctx context.Context) (bool, error) {
 		why, err := waiting(ctx)
 		if err != nil {
 			return false, err
 		}
-		if why != "" && why != last {
+		if last = why; why != "" && why != shown && r.env.Clock.Since(begin) > quiet {
+			shown = why
 			fmt.Fprintf(r.env.ErrOut, "waiting for %s: %s\n", what, why)
 		}
-		last = why
 		return why == "", nil
 	})
 	if limited.Err() != nil && ctx.Err() == nil {

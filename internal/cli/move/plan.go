@@ -108,8 +108,8 @@ func (o *options) unused(ctx context.Context, id string, claims ...string) error
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("claim %q is in use by %s %s, and a move needs a disk to which nobody writes. Scale their owner down or delete them, also those that have ended, and run this command again",
-		claims[0], text.Plural("Pod"), text.Quoted(names...))
+	return fmt.Errorf("claim %q is in use by %s (%s), and a move needs a disk to which nobody writes. Scale their owner down or delete them, also those that have ended, and run this command again",
+		claims[0], text.Count(len(names), "Pod"), text.Quoted(names...))
 }
 
 // plan checks everything that a new move needs, and returns its record and the old volume.

@@ -90,7 +90,7 @@ func recordName(claim string) string {
 		return prefix + claim
 	}
 	digest := sha256.Sum256([]byte(claim))
-	return prefix + claim[:longestName] + "-" + hex.EncodeToString(digest[:4])
+	return prefix + short(claim) + "-" + hex.EncodeToString(digest[:4])
 }
 
 // errTakenOver is the error of a run that another run has replaced.

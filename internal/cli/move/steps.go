@@ -197,7 +197,7 @@ func (r *run) removePods(ctx context.Context) error {
 		if len(names) == 0 {
 			return "", nil
 		}
-		return "Pods still exist: " + text.Quoted(names...), nil
+		return text.Quoted(names...) + " still exist", nil
 	})
 }
 

@@ -47,7 +47,7 @@ func (o *options) back(ctx context.Context, name string) error {
 		return err
 	}
 	if err := r.undo(ctx); err != nil {
-		return fmt.Errorf("%w\nThe disk in member %q is unchanged. Run this command again to continue", err, r.From.Registration)
+		return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue", r.cause(ctx, err), r.From.Registration)
 	}
 	paint := r.env.PaintOf(r.env.Out)
 	r.say("%s: claim %q has its data in member %q", paint.Good("Undone"), name, r.From.Registration)

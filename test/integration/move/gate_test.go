@@ -1,12 +1,15 @@
 package move_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -26,12 +29,30 @@ type gate struct {
 
 	mu     sync.Mutex
 	writes []string
-	// at is the number of the write that ends the run; 0: none. lost means that the server does not
-	// receive it.
-	at     int
-	lost   bool
+	// ends decides whether a write ends the run, and whether the server does not receive it.
+	ends   func(write string) (ends, lost bool)
 	cancel context.CancelFunc
 }
+
+// at ends a run at its n-th write.
+func at(n int, lost bool) func(string) (bool, bool) {
+	seen := 0
+	return func(string) (bool, bool) {
+		seen++
+		return seen == n, lost
+	}
+}
+
+// anew ends a run at the first write at which no earlier run has ended, twice for each.
+func anew(seen map[string]int) func(string) (bool, bool) {
+	return func(write string) (bool, bool) {
+		seen[write]++
+		return seen[write] <= 2, seen[write] == 1
+	}
+}
+
+// never lets a run finish.
+func never(string) (bool, bool) { return false, false }
 
 func newGate() *gate {
 	GinkgoHelper()
@@ -72,20 +93,32 @@ func newGate() *gate {
 	return g
 }
 
+// random are the parts of a write that differ between runs of one move, or are of no interest.
+var random = regexp.MustCompile(`-(from|to)-[a-z0-9]{5}$|\\?"(resourceVersion|run|uid)\\?":\\?"[^"]*"`)
+
 func (g *gate) write(r *http.Request) (ends, lost bool) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return true, true
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	write := r.Method + " " + random.ReplaceAllString(r.URL.Path, "-$1")
+	if r.Method == http.MethodPatch {
+		write += " " + random.ReplaceAllString(string(body), "")
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.writes = append(g.writes, r.Method+" "+r.URL.Path)
-	return len(g.writes) == g.at, g.lost
+	g.writes = append(g.writes, write)
+	return g.ends(write)
 }
 
 // run runs the plugin, and ends it at a write. It returns the writes.
-func (g *gate) run(ctx context.Context, at int, lost bool, args ...string) (result, []string) {
+func (g *gate) run(ctx context.Context, ends func(string) (bool, bool), args ...string) (result, []string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.mu.Lock()
-	g.writes, g.at, g.lost, g.cancel = nil, at, lost, cancel
+	g.writes, g.ends, g.cancel = nil, ends, cancel
 	g.mu.Unlock()
 	r := plugin(ctx, g.kubeconfig, args...)
 	g.mu.Lock()

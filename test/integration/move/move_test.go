@@ -132,7 +132,7 @@ var _ = Describe("Moving a claim", func() {
 		s.moved(ctx, files)
 		var stat syscall.Stat_t
 		Expect(syscall.Stat(filepath.Join(s.disk(ctx, s.claim(ctx).Spec.VolumeName), "sparse"), &stat)).To(Succeed())
-		Expect(stat.Blocks * 512).To(BeNumerically("<", hole/2), "the hole was filled")
+		Expect(stat.Blocks*512).To(BeNumerically("<", hole/2), "the hole was filled")
 		value := make([]byte, 16)
 		from := filepath.Join(s.disk(ctx, s.volume), "sparse")
 		if n, err := syscall.Getxattr(from, "user.color", value); err == nil {
@@ -157,3 +157,89 @@ var _ = Describe("Moving a claim", func() {
 		Expect(strings.TrimSpace(s.move(ctx, "--undo").err)).To(ContainSubstring("nothing to undo"))
 	}, SpecTimeout(storyTime))
 })
+
+var _ = Describe("A move that is killed", func() {
+	It("continues from every write, whether or not the server received it", func(ctx SpecContext) {
+		s := begin(ctx)
+		fill(s.disk(ctx, s.volume))
+		files := look(ctx, s.disk(ctx, s.volume))
+		g := newGate()
+		seen := map[string]int{}
+		for runs := 0; ; runs++ {
+			Expect(runs).To(BeNumerically("<", 80), "the move does not advance: %v", seen)
+			r, _ := g.run(ctx, anew(seen), s.args("--to", two)...)
+			if r.code == 0 {
+				break
+			}
+			s.safe(ctx, files)
+		}
+		for write, times := range seen {
+			GinkgoWriter.Println(times, write)
+		}
+		Expect(len(seen)).To(BeNumerically(">=", 17))
+		s.moved(ctx, files)
+	}, SpecTimeout(4*storyTime))
+
+	It("can be undone from every write", func(ctx SpecContext) {
+		s := begin(ctx)
+		fill(s.disk(ctx, s.volume))
+		files := look(ctx, s.disk(ctx, s.volume))
+		g := newGate()
+		_, all := g.run(ctx, never, s.args("--to", two)...)
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(r.out).To(ContainSubstring("Undone"))
+		By("keeping the copy, because Pods could write to it")
+		Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
+		Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
+		r = s.move(ctx, "--delete-source")
+		Expect(r.code).To(BeZero(), r.err)
+		s.unmoved(ctx, files)
+		s.deletePod(ctx, "after")
+
+		for n := 1; n < len(all); n++ {
+			By("ending at write " + all[n-1])
+			r, _ := g.run(ctx, at(n, n%2 == 0), s.args("--to", two)...)
+			Expect(r.code).NotTo(BeZero())
+			s.safe(ctx, files)
+			if !s.recorded(ctx) {
+				continue
+			}
+			r, _ = g.run(ctx, at(1+n%4, n%3 == 0), s.args("--undo")...) // an undo is killed, too
+			if s.recorded(ctx) {
+				r = s.move(ctx, "--undo")
+			}
+			if s.recorded(ctx) || r.code != 0 && !strings.Contains(r.err, "context canceled") {
+				Fail(r.err)
+			}
+			Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
+			Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
+			if r := s.move(ctx, "--delete-source"); r.code != 0 { // a copy that was used is kept
+				Expect(r.err).To(ContainSubstring("left a disk"))
+			}
+		}
+		s.unmoved(ctx, files)
+	}, SpecTimeout(6*storyTime))
+})
+
+// recorded reports whether the claim has the record of a move.
+func (s *story) recorded(ctx context.Context) bool {
+	GinkgoHelper()
+	_, err := suite.Read[corev1.ConfigMap](ctx, x.Host, s.namespace, "xylem-move-data")
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// safe checks that the old disk has its data, and is not about to be destroyed.
+func (s *story) safe(ctx context.Context, files string) {
+	GinkgoHelper()
+	Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
+	pv, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(pv.DeletionTimestamp).To(BeNil())
+	claim, err := suite.Read[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
+	if err != nil || claim.DeletionTimestamp != nil || claim.Spec.VolumeName != s.volume {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
+	}
+}
