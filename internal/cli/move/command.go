@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
@@ -81,21 +80,24 @@ func newClaim(env *command.Env) *cobra.Command {
 			return o.do(c.Context(), args)
 		},
 	}
-	o.addFlags(c.Flags())
-	o.addDryRun(c)
+	o.addFlags(c)
 	return c
 }
 
-func (o *options) addFlags(flags *pflag.FlagSet) {
+func (o *options) addFlags(c *cobra.Command) {
+	flags := c.Flags()
 	flags.StringVar(&o.to, "to", "", "Member that gets the data: the name of its ClusterRegistration.")
 	flags.BoolVar(&o.undo, "undo", false, "Give the claim its old disk back. The copy is destroyed, unless a Pod may have written to it.")
 	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim left.")
 	flags.StringVar(&o.image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step of the clusters. Copying and comparing have no limit.")
-}
-
-func (o *options) addDryRun(c *cobra.Command) {
+	err := c.RegisterFlagCompletionFunc("to", func(c *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		return o.env.CompleteRegistrations(c, nil, part)
+	})
+	if err != nil {
+		panic(err) // the flag was just added
+	}
 	o.dry.AddFlag(c, "print what it would do, check everything, and change nothing.", "have the host validate the first writes, too.")
 }
 

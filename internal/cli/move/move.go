@@ -100,7 +100,7 @@ func (r *run) print() {
 	r.say("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
 	r.say("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.image)
 	r.say("  3. compare both disks by checksum")
-	r.say("  4. set both volumes to policy Retain, delete both claims, and compare the old disk again meanwhile")
+	r.say("  4. set both volumes to policy Retain, delete claim %q, and compare the old disk again before it is gone", r.Claim.Name)
 	r.say("  5. create claim %q again, with the copy", r.Claim.Name)
 	r.say("The old disk, volume %q, stays until you run this command with --delete-source", r.Old.Name)
 }
@@ -189,7 +189,7 @@ func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
 	case err != nil:
 		return nil, err
 	case cr == nil:
-		return nil, fmt.Errorf("member %q is not registered any more. Register it again", where.Registration)
+		return nil, fmt.Errorf("member %q is no longer registered. Register it again", where.Registration)
 	}
 	node, err := r.usable(ctx, cr)
 	if err != nil {

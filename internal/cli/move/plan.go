@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -63,11 +62,11 @@ func (f fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
 // usable returns the virtual node of a member, or why no Pod can start there.
 func (o *options) usable(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	if ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
-		why := "its registration has no status yet"
+		why := "its registration has no status yet."
 		if ready != nil {
 			why = ready.Message
 		}
-		return nil, fmt.Errorf("member %q is not ready: %s. `kubectl describe clusterregistration %s` shows what to do", cr.Name, strings.TrimSuffix(why, "."), cr.Name)
+		return nil, fmt.Errorf("member %q is not ready (`kubectl describe clusterregistration %s`): %s", cr.Name, cr.Name, why)
 	}
 	node, err := index.Find[corev1.Node](ctx, o.host, client.ObjectKey{Name: cr.NodeName()})
 	switch {
@@ -158,7 +157,7 @@ func (o *options) bound(ctx context.Context, name string) (*corev1.PersistentVol
 	case claim.DeletionTimestamp != nil:
 		return nil, nil, fmt.Errorf("claim %q is being deleted. Create it again before you move it", name)
 	case claim.Status.Phase != corev1.ClaimBound:
-		return nil, nil, fmt.Errorf("claim %q is not bound, so it has no data: its phase is %s. `kubectl xylem why pvc/%s -n %s` says why", name, claim.Status.Phase, name, o.namespace)
+		return nil, nil, fmt.Errorf("claim %q is not bound, so it has no data: its phase is %s. `kubectl xylem why pvc/%s -n %s` shows why", name, claim.Status.Phase, name, o.namespace)
 	case len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany:
 		return nil, nil, fmt.Errorf("claim %q has only the access mode ReadOnlyMany, so nobody can write a copy. Create its data in the other member as it was created in this one", name)
 	}
@@ -167,7 +166,7 @@ func (o *options) bound(ctx context.Context, name string) (*corev1.PersistentVol
 	case err != nil:
 		return nil, nil, o.explain(err)
 	case old == nil, !hostpv.PointsAt(old, claim):
-		return nil, nil, fmt.Errorf("claim %q has lost its volume %q. `kubectl xylem why pvc/%s -n %s` says what to do", name, claim.Spec.VolumeName, name, o.namespace)
+		return nil, nil, fmt.Errorf("claim %q has lost its volume %q. `kubectl xylem why pvc/%s -n %s` shows what to do", name, claim.Spec.VolumeName, name, o.namespace)
 	case hostpv.IsPromise(old):
 		return nil, nil, fmt.Errorf("claim %q is of a class with %s=%s, and such claims cannot be moved. Copy the data to another claim", name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)
 	}

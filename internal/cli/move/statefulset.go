@@ -47,9 +47,8 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 			return o.do(c.Context(), claims)
 		},
 	}
-	o.addFlags(c.Flags())
+	o.addFlags(c)
 	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this number; those of all Pods unless given.")
-	o.addDryRun(c)
 	return c
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -107,8 +106,7 @@ func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) erro
 	}
 	if why := lost(existing); why != "" {
 		r.say("The copy was lost (%s). It is created again", why)
-		r.Copy = copyName(r.Claim.Name, r.newID())
-		if err := r.save(ctx); err != nil {
+		if err := r.dropCopy(ctx); err != nil {
 			return err
 		}
 		existing = nil
@@ -124,6 +122,21 @@ func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) erro
 	return nil
 }
 
+// dropCopy gives up the second claim. Another one takes its place.
+func (r *run) dropCopy(ctx context.Context) error {
+	pv, err := r.copyVolume(ctx)
+	if err != nil {
+		return err
+	}
+	if pv != nil { // after an attempt to swap
+		if err := r.setVolume(ctx, r.New, r.New.Policy, nil); err != nil {
+			return err
+		}
+	}
+	r.Copy, r.New = copyName(r.Claim.Name, r.newID()), disk{}
+	return r.save(ctx)
+}
+
 // lost returns why a claim cannot be used any more, or "".
 func lost(claim *corev1.PersistentVolumeClaim) string {
 	switch {
@@ -135,7 +148,7 @@ func lost(claim *corev1.PersistentVolumeClaim) string {
 		return "its claim has lost its volume"
 	}
 	if problem := report.ClaimProblem(claim, v1alpha1.ClaimPlaced); problem != nil && claim.Spec.VolumeName != "" {
-		return strings.TrimSuffix(problem.Message, ".")
+		return problem.Message
 	}
 	return ""
 }
@@ -232,7 +245,7 @@ func (r *run) startPod(ctx context.Context, role string) error {
 		case now == nil, now.DeletionTimestamp != nil:
 			return "", fmt.Errorf("somebody deleted Pod %q", pod.Name)
 		case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-			return "", fmt.Errorf("Pod %q ended in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
+			return "", fmt.Errorf("the Pod %q ended in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
 		case running(now):
 			return "", nil
 		}
@@ -391,10 +404,7 @@ func (r *run) seal(ctx context.Context) error {
 	if err := r.sound(ctx); err != nil {
 		return r.restart(ctx, err.Error())
 	}
-	if err := r.setVolume(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
-		return err
-	}
-	if err := r.setVolume(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.marks(r.Old)); err != nil {
+	if err := r.retain(ctx); err != nil {
 		return err
 	}
 	claim, err := r.claim(ctx, r.Claim.Name)
@@ -459,8 +469,19 @@ func (r *run) restart(ctx context.Context, why string) error {
 	return r.enter(ctx, copying)
 }
 
+// retain sets both volumes to policy Retain, and records on the old one what it is.
+func (r *run) retain(ctx context.Context) error {
+	if err := r.setVolume(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
+		return err
+	}
+	return r.setVolume(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.marks(r.Old))
+}
+
 // release waits until nothing uses either disk.
 func (r *run) release(ctx context.Context) error {
+	if err := r.retain(ctx); err != nil { // somebody may have changed a policy since
+		return err
+	}
 	if err := r.removePods(ctx); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (s shell) run(ctx context.Context, pod, script string, in io.Reader, out io
 	ctx = klog.NewContext(ctx, logr.Discard()) // it reports the broken streams itself
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: complaints})
 	if err != nil {
-		return fmt.Errorf("Pod %q: %w%s", pod, err, complaints.text())
+		return fmt.Errorf("in Pod %q: %w%s", pod, err, complaints.text())
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s shell) sum(ctx context.Context, pod, script string, args ...string) (str
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 	if !checksum.MatchString(first) {
-		return "", fmt.Errorf("Pod %q: the output is no checksum: %q", pod, first)
+		return "", fmt.Errorf("in Pod %q: the output is no checksum: %q", pod, first)
 	}
 	return first, nil
 }
@@ -163,11 +163,11 @@ func (s shell) number(ctx context.Context, pod, script string) (int64, error) {
 	}
 	fields := strings.Fields(out.String())
 	if len(fields) == 0 {
-		return 0, fmt.Errorf("Pod %q: no output", pod)
+		return 0, fmt.Errorf("in Pod %q: no output", pod)
 	}
 	n, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("Pod %q: the output is no number: %w", pod, err)
+		return 0, fmt.Errorf("in Pod %q: the output is no number: %w", pod, err)
 	}
 	return n, nil
 }

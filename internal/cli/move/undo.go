@@ -31,8 +31,10 @@ func (o *options) back(ctx context.Context, name string) error {
 	if _, err := r.volume(ctx, r.Old); err != nil {
 		return err
 	}
-	if err := r.unused(ctx, r.ID, name); err != nil {
-		return err
+	if r.Used { // before that, the claim has its old disk, and Pods may use it
+		if err := r.unused(ctx, r.ID, name); err != nil {
+			return err
+		}
 	}
 	r.say("Undo the move of claim %q to member %q: the claim gets volume %q in member %q back", name, r.To.Registration, r.Old.Name, r.From.Registration)
 	if r.Used {
@@ -148,7 +150,7 @@ func (r *run) touch(ctx context.Context, claim *corev1.PersistentVolumeClaim) er
 		case err != nil:
 			return err
 		case before == nil || before.UID != claim.UID || before.DeletionTimestamp != nil:
-			return fmt.Errorf("claim %q was deleted meanwhile", claim.Name)
+			return fmt.Errorf("claim %q was deleted by somebody else", claim.Name)
 		}
 		after := before.DeepCopy()
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationMoveRun, r.Run)

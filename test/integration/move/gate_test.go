@@ -84,12 +84,12 @@ func newGate() *gate {
 		panic(http.ErrAbortHandler) // no reply
 	}))
 	DeferCleanup(server.Close)
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["host"] = &clientcmdapi.Cluster{Server: server.URL}
-	kubeconfig.Contexts["host"] = &clientcmdapi.Context{Cluster: "host"}
-	kubeconfig.CurrentContext = "host"
+	toGate := clientcmdapi.NewConfig()
+	toGate.Clusters["host"] = &clientcmdapi.Cluster{Server: server.URL}
+	toGate.Contexts["host"] = &clientcmdapi.Context{Cluster: "host"}
+	toGate.CurrentContext = "host"
 	g.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(*kubeconfig, g.kubeconfig)).To(Succeed())
+	Expect(clientcmd.WriteToFile(*toGate, g.kubeconfig)).To(Succeed())
 	return g
 }
 

@@ -118,7 +118,7 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context())) // the connection is hijacked
 	defer cancel()
 	go func() {
 		select {

@@ -3,6 +3,7 @@ package move_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,11 +22,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-const (
-	settle = suite.Settle
-	// storyTime is the timeout of a story.
-	storyTime = 4 * time.Minute
-)
+// storyTime is the timeout of a story.
+const storyTime = 4 * time.Minute
 
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
@@ -41,6 +41,8 @@ const (
 var (
 	x        *harness.Xylem
 	kubelets = map[string]*kubelet{}
+	// kubeconfig is that of the user of asMover.
+	kubeconfig string
 )
 
 func TestMove(t *testing.T) {
@@ -69,6 +71,7 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 		_, err := x.Kubectl(ctx, x.Fleet.Member(name), "apply", "--server-side", "-k", x.Root("config", "member", "exec"))
 		Expect(err).NotTo(HaveOccurred())
 	}
+	asMover(ctx)
 	Expect(x.Host.Create(ctx, harness.HostClass(class, nil),
 		harness.HostClass(onlyOne, map[string]string{v1alpha1.ParameterMemberClass: onlyOne}))).To(Succeed())
 })
@@ -82,6 +85,31 @@ var _ = AfterEach(func() {
 		GinkgoWriter.Println(log[max(0, len(log)-20_000):])
 	}
 })
+
+// asMover creates a user with the rights that config/samples/README.md lists, and no others.
+func asMover(ctx context.Context) {
+	GinkgoHelper()
+	const user = "mover"
+	read := []string{"get", "list"}
+	change := []string{"get", "list", "create", "patch", "delete"}
+	name := metav1.ObjectMeta{Name: user}
+	Expect(x.Host.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes", "namespaces"}, Verbs: read},
+		{APIGroups: []string{"cluster.xylem.io"}, Resources: []string{"clusterregistrations"}, Verbs: read},
+		{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "csistoragecapacities"}, Verbs: read},
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: read},
+		{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims", "pods", "configmaps"}, Verbs: change},
+		{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
+	}}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})).To(Succeed())
+	content, err := x.Fleet.Host.UserKubeconfig(controlplane.Direct, user)
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig = filepath.Join(x.Fleet.Dir(), "mover.kubeconfig")
+	Expect(os.WriteFile(kubeconfig, content, 0o600)).To(Succeed())
+}
 
 // result is the result of a run of the plugin.
 type result struct {
@@ -108,7 +136,7 @@ func begin(ctx context.Context, change ...func(*corev1.PersistentVolumeClaim)) *
 	names++
 	s := &story{namespace: "move-" + time.Now().Format("150405") + "-" + string(rune('a'+names%26))}
 	Expect(x.Host.CreateNamespace(ctx, s.namespace)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		if CurrentSpecReport().Failed() {
 			x.Dump(ctx, GinkgoWriter, s.namespace)
 		}
@@ -132,7 +160,7 @@ func (s *story) provision(ctx context.Context, claim *corev1.PersistentVolumeCla
 	GinkgoHelper()
 	Expect(x.Host.Create(ctx, claim)).To(Succeed())
 	s.pod(ctx, "first", claim.Name, nodeOne)
-	suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "first", HaveField("Status.Phase", corev1.PodRunning))
+	s.running(ctx, "first")
 	s.deletePod(ctx, "first")
 }
 
@@ -152,6 +180,12 @@ func (s *story) deletePod(ctx context.Context, name string) {
 	pod.Namespace, pod.Name = s.namespace, name
 	Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, pod))).To(Succeed())
 	suite.Gone[corev1.Pod](ctx, x.Host, s.namespace, name)
+}
+
+// running waits until a Pod runs.
+func (s *story) running(ctx context.Context, name string) {
+	GinkgoHelper()
+	suite.Until[corev1.Pod](ctx, x.Host, s.namespace, name, HaveField("Status.Phase", corev1.PodRunning))
 }
 
 // claim waits until the claim is bound, and returns it.
@@ -183,7 +217,7 @@ func (s *story) disk(ctx context.Context, volume string) string {
 // move runs the command.
 func (s *story) move(ctx context.Context, args ...string) result {
 	GinkgoHelper()
-	return plugin(ctx, x.Fleet.Host.KubeconfigPath(), s.args(args...)...)
+	return plugin(ctx, kubeconfig, s.args(args...)...)
 }
 
 func (s *story) args(args ...string) []string {

@@ -97,14 +97,19 @@ var _ = Describe("A move", func() {
 		write(s.disk(ctx, s.volume), "text", "hello")
 		kubelets[one].on(once(sums, 1, func(act) error { // after the copy
 			s.pod(ctx, "writer", "data", nodeOne)
-			suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "writer", HaveField("Status.Phase", corev1.PodRunning))
+			s.running(ctx, "writer")
 			return nil
 		}))
 		refused(s.move(ctx, "--to", two), `"writer"`, untouched)
 		write(s.disk(ctx, s.volume), "text", "changed by the Pod")
+		By("forgetting the move while the Pod runs, and moving again")
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		s.running(ctx, "writer")
+		refused(s.move(ctx, "--to", two), `"writer"`)
 		s.deletePod(ctx, "writer")
 		files := look(ctx, s.disk(ctx, s.volume))
-		r := s.move(ctx, "--to", two)
+		r = s.move(ctx, "--to", two)
 		Expect(r.code).To(BeZero(), r.err)
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
@@ -246,7 +251,7 @@ var _ = Describe("A move", func() {
 		}
 		run := func(args ...string) result {
 			GinkgoHelper()
-			return plugin(ctx, x.Fleet.Host.KubeconfigPath(), append([]string{"move", "statefulset", "db", "-n", s.namespace, "--yes", "--timeout=60s"}, args...)...)
+			return plugin(ctx, kubeconfig, append([]string{"move", "statefulset", "db", "-n", s.namespace, "--yes", "--timeout=60s"}, args...)...)
 		}
 		scale := func(n int) {
 			GinkgoHelper()
