@@ -10,6 +10,10 @@ import (
 // types. The host's admission policy reserves it for the manager.
 const Prefix = "xylem.io/"
 
+// MovePrefix is the prefix of the labels and annotations of `kubectl xylem move`. Users write them,
+// so no controller reads them.
+const MovePrefix = "move.xylem.io/"
+
 // Names of Xylem in Kubernetes' own fields.
 const (
 	// ProvisionerName is the provisioner of the host's storage classes, the driver of the host PVs
@@ -232,6 +236,21 @@ const (
 	// members or from a size that the driver rejected. The scheduler ranks members by it, and
 	// excludes them by maximumVolumeSize.
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
+
+	// LabelMove is on the claim, Pods and ConfigMap that `kubectl xylem move` creates: the move's ID.
+	// As an annotation, it is on the moved claim and on its old volume in the host.
+	LabelMove = MovePrefix + "id"
+
+	// AnnotationMoveClaim is on the claim and Pods that `kubectl xylem move` creates, and on a claim's
+	// old volume in the host, which it keeps: <namespace>/<name> of the moved claim.
+	AnnotationMoveClaim = MovePrefix + "claim"
+
+	// AnnotationMoveRun is on a claim whose move was undone before the claim was deleted: the ID of the
+	// run of the command. It changes the claim, so a delayed deletion by an earlier run fails.
+	AnnotationMoveRun = MovePrefix + "run"
+
+	// AnnotationMovePolicy is on a claim's old volume in the host: its reclaim policy before the move.
+	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
 	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose member
 	// was deregistered: the name of its registration.

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
+	"github.com/xylem-io/xylem/internal/cli/move"
 	"github.com/xylem-io/xylem/internal/cli/register"
 	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/tree"
@@ -64,7 +65,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, adopt.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, doctor.NewCommand,
+		register.NewCommand, deregister.NewCommand, adopt.NewCommand, move.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, doctor.NewCommand,
 		bundle.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -132,7 +133,7 @@ func (c *Cluster) daemonEndpoints() corev1.NodeDaemonEndpoints {
 	if !c.options.Kubelets {
 		return corev1.NodeDaemonEndpoints{}
 	}
-	number, err := strconv.ParseInt(port(c.kwokAddress), 10, 32)
+	number, err := strconv.ParseInt(port(cmp.Or(c.options.Kubelet, c.kwokAddress)), 10, 32)
 	if err != nil {
 		return corev1.NodeDaemonEndpoints{}
 	}

@@ -118,6 +118,9 @@ type ClusterOptions struct {
 	// files of this machine. In the host, the API server presents the client certificate of a
 	// cluster admin to kubelets.
 	Kubelets bool
+	// Kubelet is the address on loopback of a server of the caller that serves as the kubelet of the
+	// nodes instead of KWOK. It requires Kubelets.
+	Kubelet string
 	// KubeAPIQPS and KubeAPIBurst limit the clients of the control plane and the sidecars, in
 	// requests per second. 0 means 2000.
 	KubeAPIQPS, KubeAPIBurst int

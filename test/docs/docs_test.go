@@ -53,6 +53,7 @@ var elsewhere = map[string]string{
 	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
 	"helm uninstall xylem ":                "test/charts",
 	"kubectl xylem adopt cluster38 disk-7": "test/integration/stories",
+	"kubectl xylem move pvc orders-db":     "test/integration/move",
 	"host=$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')\nmember=": "test/integration/stories",
 	"revision=$(helm history xylem":           "make test-e2e",
 	"kubectl delete customresourcedefinition": "test/charts",

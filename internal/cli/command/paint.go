@@ -43,6 +43,15 @@ func (p Paint) Strong(s string) string { return p.in(bold, s) }
 // Faint is for text that a reader can skip.
 func (p Paint) Faint(s string) string { return p.in(faint, s) }
 
+// Drawing returns the error stream for what only a terminal can show, such as a line that changes, or
+// nil if it is no terminal. It is not stripped, so no text of a cluster may be written to it.
+func (e *Env) Drawing() io.Writer {
+	if terminal(e.ErrOut) {
+		return behind(e.ErrOut)
+	}
+	return nil
+}
+
 func (p Paint) in(code, s string) string {
 	if !p.on || s == "" {
 		return s

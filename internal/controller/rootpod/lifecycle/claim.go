@@ -61,6 +61,12 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	return nil
 }
 
+// ending reports whether the claim is being deleted, and its disk exists. As with a kubelet, no Pod
+// can begin to use it. `kubectl xylem move` relies on this.
+func (c Claim) ending() bool {
+	return c.Root != nil && c.Root.DeletionTimestamp != nil && c.Volume != nil && !hostpv.IsUnfulfilled(c.Volume)
+}
+
 // promised reports why a bound Pod must wait for a promise without a disk. It returns nil if
 // this member will provision the disk.
 func (c Claim) promised(m mirror.Member) *mirror.Refusal {

@@ -208,6 +208,9 @@ func (o Observed) bound() Decision {
 		if problem := c.here(o.Member); problem != nil {
 			return Nothing{problem}
 		}
+		if c.ending() {
+			return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, and no Pod can begin to use it. Delete the Pod, or create it again when the claim exists again", c.Name)
+		}
 	}
 	for _, c := range o.Claims {
 		if c.Leaf == nil || c.unseen() || c.released() {

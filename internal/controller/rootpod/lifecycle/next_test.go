@@ -105,6 +105,8 @@ func wantsTeam(o *lifecycle.Observed) {
 
 func ofTeam(o *lifecycle.Observed) { o.From.Labels = map[string]string{"team": "a"} }
 
+func ending(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }
+
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
@@ -208,6 +210,8 @@ func TestDecide(t *testing.T) {
 		"a Pod that was bound manually has an unbound claim":                                           {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
 		"a Pod that was bound manually refers to a missing claim":                                      {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim names a volume that is not bound to it":                                             {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim is being deleted: no Pod can begin to use it":                                       {seen(onNode, claims(with(bound("data", here), ending))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim is being deleted while its Pod runs":                                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), ending))), lifecycle.Nothing{}},
 		"the claim of its ephemeral volume is foreign":                                                 {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
 		"the claim of its ephemeral volume is foreign, and the Pod is not bound yet":                   {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
 		"the claim's volume is in another member":                                                      {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},

@@ -1,0 +1,195 @@
+package move
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+const (
+	poll = 300 * time.Millisecond
+	// quiet is how long the command waits before it reports what it waits for.
+	quiet = 3 * time.Second
+	// idLength is the length of the random part of names. It is checked for collisions by the API
+	// server.
+	idLength = 5
+)
+
+// options are the flags, and what all moves of one run share.
+type options struct {
+	env *command.Env
+
+	to, image         string
+	undo, deleteOld   bool
+	dry               command.DryRun
+	yes               bool
+	timeout           time.Duration
+	ordinal           int
+	host              *command.Cluster
+	namespace, thisID string
+}
+
+// NewCommand creates the command move.
+func NewCommand(env *command.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "move",
+		Short: "Move the data of a claim to another member",
+		Long: "Moves the data of a claim, or of the claims of a StatefulSet, to another member while no Pod uses them.\n\n" +
+			"The claim keeps its name, labels and annotations. The command copies the data through two Pods, one in each\n" +
+			"member, compares both disks by checksum, and only then gives the claim the copy. The old disk stays, with\n" +
+			"policy Retain, until you run the command with --delete-source.\n\n" +
+			"If the command ends early, for whatever reason, run it again to continue, or with --undo to go back.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newClaim(env), newStatefulSet(env))
+	return c
+}
+
+func newClaim(env *command.Env) *cobra.Command {
+	o := &options{env: env}
+	c := &cobra.Command{
+		Use:   "pvc NAME --to MEMBER",
+		Short: "Move the data of one claim",
+		Long: "Moves the data of the claim NAME to the member MEMBER while no Pod uses the claim. First, it prints what it\n" +
+			"would do and checks everything that it can check without a change.\n\n" +
+			"Files keep their owners, modes, times, links, holes, access control lists, user attributes and capabilities.\n" +
+			"A block device is copied byte by byte. A copy that was cut off starts again.\n\n" +
+			"You need the right to change PersistentVolumes, and to exec in Pods of the namespace: both members must grant\n" +
+			"Xylem exec (kubectl xylem register --with-exec). The Pods run as root, so the namespace must not enforce the Pod\n" +
+			"Security level restricted.",
+		Example: "  kubectl xylem move pvc orders-db --to cluster39 --dry-run -n shop\n" +
+			"  kubectl xylem move pvc orders-db --to cluster39 -n shop\n" +
+			"  # Go back to the old disk:\n" +
+			"  kubectl xylem move pvc orders-db --undo -n shop\n" +
+			"  # The application works with the copy, so destroy the old disk:\n" +
+			"  kubectl xylem move pvc orders-db --delete-source -n shop",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.open(); err != nil {
+				return err
+			}
+			return o.do(c.Context(), args)
+		},
+	}
+	o.addFlags(c)
+	return c
+}
+
+func (o *options) addFlags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&o.to, "to", "", "Member that gets the data: the name of its ClusterRegistration.")
+	flags.BoolVar(&o.undo, "undo", false, "Give the claim its old disk back. The copy is destroyed, unless a Pod may have written to it.")
+	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim left.")
+	flags.StringVar(&o.image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step of the clusters. Copying and comparing have no limit.")
+	err := c.RegisterFlagCompletionFunc("to", func(c *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+		return o.env.CompleteRegistrations(c, nil, part)
+	})
+	if err != nil {
+		panic(err) // the flag was just added
+	}
+	o.dry.AddFlag(c, "print what it would do, check everything, and change nothing.", "have the host validate the first writes, too.")
+}
+
+// open validates the flags, and creates the client.
+func (o *options) open() error {
+	switch {
+	case o.undo && o.deleteOld:
+		return errors.New("--undo and --delete-source exclude each other: one needs the disk that the other destroys")
+	case (o.undo || o.deleteOld) && o.to != "":
+		return errors.New("--to is only for a move. Leave it out")
+	case !o.undo && !o.deleteOld && o.to == "":
+		return errors.New("--to is missing. Name the member that gets the data; `kubectl get clusterregistrations` lists the members")
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout=%s is out of range: use more than 0", o.timeout)
+	case o.image == "":
+		return errors.New("--image is empty. Leave it out for the default")
+	}
+	if err := o.dry.Validate(); err != nil {
+		return err
+	}
+	var err error
+	if o.host, err = o.env.HostCluster(); err != nil {
+		return err
+	}
+	if o.namespace, _, err = o.env.Host.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return fmt.Errorf("find the namespace (--namespace): %w", err)
+	}
+	o.thisID = o.newID()
+	return nil
+}
+
+func (o *options) newID() string { return rand.String(idLength) }
+
+func (o *options) explain(err error) error {
+	if errors.Is(err, errTakenOver) {
+		return err
+	}
+	return command.Explain("the host", o.host.Config, err)
+}
+
+// do moves claims one after another.
+func (o *options) do(ctx context.Context, claims []string) error {
+	act := o.move
+	switch {
+	case o.undo:
+		act = o.back
+	case o.deleteOld:
+		act = o.destroy
+	}
+	idle := 0
+	for i, name := range claims {
+		err := act(ctx, name)
+		switch {
+		case err == nil:
+		case len(claims) == 1:
+			return err
+		case errors.As(err, &nothing{}):
+			o.say("Claim %q: nothing to do: %v", name, err)
+			if idle++; idle == len(claims) {
+				return err
+			}
+		default:
+			return fmt.Errorf("claim %q (%d of %d): %w", name, i+1, len(claims), err)
+		}
+	}
+	return nil
+}
+
+// nothing is the error of a command that has nothing to do for a claim. Others of the StatefulSet may
+// need it.
+type nothing struct{ error }
+
+func (o *options) say(format string, args ...any) { fmt.Fprintf(o.env.Out, format+"\n", args...) }
+
+// unchanged ends a dry run.
+func (o *options) unchanged() error {
+	o.say("Nothing was changed (%s)", o.dry.Mark())
+	return nil
+}
+
+// confirm prompts the user, unless the flag is set.
+func (o *options) confirm(name, what string) error {
+	if o.yes {
+		return nil
+	}
+	if !o.env.Interactive() {
+		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
+	}
+	fmt.Fprintf(o.env.ErrOut, "Type the claim's name to %s:  ", what)
+	answer, err := bufio.NewReader(o.env.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != name {
+		return errors.New("nothing was changed: the input was not the claim's name")
+	}
+	return nil
+}

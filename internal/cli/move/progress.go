@@ -1,0 +1,83 @@
+package move
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
+)
+
+const (
+	barWidth = 30
+	// redraw is the interval at which the bar is drawn.
+	redraw = 200 * time.Millisecond
+)
+
+// bar draws how much has been copied, in one line of a terminal. Without a terminal, it only
+// counts.
+type bar struct {
+	w     io.Writer
+	clock clock.PassiveClock
+	total int64
+	begin time.Time
+
+	mu    sync.Mutex
+	done  int64
+	drawn time.Time
+}
+
+// newBar creates a bar. w is nil without a terminal. total is an estimate, or 0.
+func newBar(w io.Writer, c clock.PassiveClock, total int64) *bar {
+	return &bar{w: w, clock: c, total: total, begin: c.Now()}
+}
+
+func (b *bar) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done += int64(n)
+	if now := b.clock.Now(); b.w != nil && now.Sub(b.drawn) >= redraw {
+		b.drawn = now
+		fmt.Fprintf(b.w, "\r%s\x1b[K", line(b.done, b.total, now.Sub(b.begin)))
+	}
+}
+
+// end removes the bar, and returns what was copied.
+func (b *bar) end() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.w != nil {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+	return bytesOf(b.done)
+}
+
+// line returns the bar as text. The archive can be larger than the estimate.
+func line(done, total int64, took time.Duration) string {
+	rate := ""
+	if seconds := took.Seconds(); seconds >= 1 {
+		rate = fmt.Sprintf(", %s/s", bytesOf(int64(float64(done)/seconds)))
+	}
+	if total <= 0 {
+		return fmt.Sprintf("  copied %s%s", bytesOf(done), rate)
+	}
+	part := min(float64(done)/float64(total), 1)
+	full := int(part * barWidth)
+	return fmt.Sprintf("  [%s%s] %3.0f%%  %s of about %s%s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), part*100, bytesOf(done), bytesOf(total), rate)
+}
+
+// bytesOf returns a size with a unit, rounded down to tenths.
+func bytesOf(n int64) string {
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.size {
+			return fmt.Sprintf("%.1f %s", float64(n*10/unit.size)/10, unit.name)
+		}
+	}
+	return resource.NewQuantity(n, resource.BinarySI).String() + " B"
+}

@@ -1,0 +1,329 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
+)
+
+// untouched is in the message of every run that fails.
+const untouched = `has written nothing to the disk in member "cluster38"`
+
+// once returns a hook that acts at the n-th command of a kind.
+func once(what string, n int, do func(act) error) func(act) error {
+	var mu sync.Mutex
+	seen := 0
+	return func(a act) error {
+		mu.Lock()
+		if a.what == what {
+			seen++
+		}
+		now := a.what == what && seen == n
+		mu.Unlock()
+		if !now {
+			return nil
+		}
+		return do(a)
+	}
+}
+
+var _ = Describe("A move", func() {
+	refused := func(r result, parts ...string) {
+		GinkgoHelper()
+		Expect(r.code).NotTo(BeZero(), r.out)
+		for _, part := range parts {
+			Expect(r.err).To(ContainSubstring(part))
+		}
+	}
+
+	It("is refused before it changes anything", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+
+		refused(s.move(ctx), "--to is missing")
+		refused(s.move(ctx, "--to", "cluster93"), `no member "cluster93"`, "Did you mean")
+		refused(s.move(ctx, "--to", one), "already")
+		refused(s.move(ctx, "--undo"), "nothing to undo")
+		refused(s.move(ctx, "--delete-source"), "left a disk")
+		refused(s.move(ctx, "--undo", "--delete-source"), "exclude each other")
+
+		By("a Pod that uses the claim, even if it has no node")
+		pod := harness.Pod(s.namespace, "user", "data")
+		pod.Spec.NodeSelector = map[string]string{"no": "such-node"}
+		Expect(x.Host.Create(ctx, pod)).To(Succeed())
+		refused(s.move(ctx, "--to", two), `"user"`, "Scale their owner down")
+		s.deletePod(ctx, "user")
+
+		By("a member that is not ready")
+		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		})
+		Eventually(ctx, func() string { return s.move(ctx, "--to", two, "--dry-run").err }).Should(ContainSubstring(`member "cluster39" is not ready`))
+		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		s.unmoved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("is refused if the member lacks the class", func(ctx SpecContext) {
+		s := begin(ctx, func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To(onlyOne) })
+		files := look(ctx, s.disk(ctx, s.volume))
+		refused(s.move(ctx, "--to", two), `member "cluster39"`, onlyOne, "Create it there")
+		s.unmoved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("stops for a Pod that appears, and does not lose what it writes", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		kubelets[one].on(once(sums, 1, func(act) error { // after the copy
+			s.pod(ctx, "writer", "data", nodeOne)
+			s.running(ctx, "writer")
+			return nil
+		}))
+		refused(s.move(ctx, "--to", two), `"writer"`, untouched)
+		write(s.disk(ctx, s.volume), "text", "changed by the Pod")
+		By("forgetting the move while the Pod runs, and moving again")
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		s.running(ctx, "writer")
+		refused(s.move(ctx, "--to", two), `"writer"`)
+		s.deletePod(ctx, "writer")
+		files := look(ctx, s.disk(ctx, s.volume))
+		r = s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		s.moved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("goes back if somebody writes to the disk just before the last comparison", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		By("a Pod that bypasses the scheduler, while the claim is being deleted: it never starts")
+		kubelets[one].on(once(sums, 2, func(a act) error {
+			claim, err := suite.Read[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(claim.DeletionTimestamp).NotTo(BeNil())
+			write(a.disk, "text", "late")
+			pod := harness.Pod(s.namespace, "bypass", "data")
+			pod.Spec.NodeName = nodeOne
+			Expect(x.Host.Create(ctx, pod)).To(Succeed())
+			suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "bypass", HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("is being deleted")))))
+			return nil
+		}))
+		refused(s.move(ctx, "--to", two), `"bypass"`)
+		suite.Gone[corev1.Pod](ctx, x.Member(one), s.namespace, "bypass")
+		s.deletePod(ctx, "bypass")
+		refused(s.move(ctx, "--to", two), "after it was compared", "has its old disk again")
+		files := look(ctx, s.disk(ctx, s.volume))
+		Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		s.moved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("reports trouble, leaves the disk, and can be run again or undone", func(ctx SpecContext, member, what string, n int, do func(act) error, message string) {
+		s := begin(ctx)
+		fill(s.disk(ctx, s.volume))
+		files := look(ctx, s.disk(ctx, s.volume))
+		kubelets[member].on(once(what, n, do))
+		refused(s.move(ctx, "--to", two), message, untouched)
+		s.safe(ctx, files)
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		s.unmoved(ctx, files)
+		s.deletePod(ctx, "after")
+
+		kubelets[member].on(once(what, n, do))
+		refused(s.move(ctx, "--to", two), message)
+		r = s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		s.moved(ctx, files)
+	},
+		Entry("a stream that cannot be written", SpecTimeout(storyTime), two, receives, 1, func(act) error { return errors.New("no space left on device") }, "no space left on device"),
+		Entry("a disk that cannot be read", SpecTimeout(storyTime), one, sends, 1, func(act) error { return errors.New("input/output error") }, "input/output error"),
+		Entry("a disk whose checksum cannot be calculated", SpecTimeout(storyTime), one, sums, 1, func(act) error { return errors.New("input/output error") }, "input/output error"),
+		Entry("a copy that differs", SpecTimeout(storyTime), two, sums, 1, func(a act) error {
+			write(a.disk, "more", "a member's admin was here")
+			return nil
+		}, "the disks differ"),
+		Entry("a Pod that somebody deletes", SpecTimeout(storyTime), two, receives, 1, func(a act) error {
+			return x.Host.API.Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.pod.Namespace, Name: a.pod.Name}})
+		}, "Pod"),
+	)
+
+	It("replaces a copy that the member's admin deleted", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+		m := x.Member(two)
+		kubelets[two].on(once(sums, 1, func(a act) error {
+			name := a.pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+			leaf, err := suite.Read[corev1.PersistentVolumeClaim](ctx, m, s.namespace, name)
+			Expect(err).NotTo(HaveOccurred())
+			no := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: leaf.Spec.VolumeName}}
+			for _, obj := range []client.Object{leaf, pv} {
+				Expect(m.API.Delete(ctx, obj)).To(Succeed())
+				Expect(client.IgnoreNotFound(m.API.Patch(ctx, obj, no))).To(Succeed())
+			}
+			suite.Until[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, name, HaveField("Status.Conditions", ContainElement(HaveField("Reason", "VolumeLost"))))
+			return os.RemoveAll(a.disk)
+		}))
+		refused(s.move(ctx, "--to", two), untouched)
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(r.out).To(ContainSubstring("The copy was lost"))
+		s.moved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("reports a member that goes away halfway, and continues when it is back", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		})
+		kubelets[two].on(once(receives, 1, func(act) error { return x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut) }))
+		refused(s.move(ctx, "--to", two), `member "cluster39"`, untouched)
+		s.safe(ctx, files)
+		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		s.moved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("ends if another run takes over", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+		kubelets[one].on(once(sums, 1, func(act) error {
+			defer GinkgoRecover()
+			second := s.move(ctx, "--to", two)
+			Expect(second.code).To(BeZero(), second.err)
+			return nil
+		}))
+		first := s.move(ctx, "--to", two)
+		Expect(first.code).NotTo(BeZero())
+		s.moved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("moves the claims of a StatefulSet in order", func(ctx SpecContext) {
+		s := begin(ctx)
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db"}}
+		labels := map[string]string{"app": "db"}
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: harness.Pod("", "").Spec}
+		set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "disk", MountPath: "/disk"}}
+		set.Spec.Replicas = ptr.To[int32](2)
+		template := harness.Claim("", "disk", class)
+		template.Namespace = ""
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
+		set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: nodeOne}
+		Expect(x.Host.Create(ctx, set)).To(Succeed())
+		disks := map[string]string{}
+		for _, n := range []string{"0", "1"} {
+			suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "db-"+n, HaveField("Status.Phase", corev1.PodRunning))
+			claim, err := suite.Read[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "disk-db-"+n)
+			Expect(err).NotTo(HaveOccurred())
+			disks[claim.Name] = claim.Spec.VolumeName
+			write(s.disk(ctx, claim.Spec.VolumeName), "number", n)
+		}
+		run := func(args ...string) result {
+			GinkgoHelper()
+			return plugin(ctx, kubeconfig, append([]string{"move", "statefulset", "db", "-n", s.namespace, "--yes", "--timeout=60s"}, args...)...)
+		}
+		scale := func(n int) {
+			GinkgoHelper()
+			patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n)
+			Expect(x.Host.API.Patch(ctx, set, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+			for i := n; i < 2; i++ {
+				suite.Gone[corev1.Pod](ctx, x.Host, s.namespace, fmt.Sprintf("db-%d", i))
+			}
+		}
+		in := func(name, member string) {
+			GinkgoHelper()
+			claim := suite.Until[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, name, HaveField("Status.Phase", corev1.ClaimBound))
+			pv, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", claim.Spec.VolumeName)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, member))
+			Expect(os.ReadFile(filepath.Join(s.disk(ctx, pv.Name), "number"))).To(BeEquivalentTo(name[len(name)-1:]))
+		}
+		refused(run("--to", two), "has 2 replicas", "kubectl scale statefulset db --replicas=0")
+		refused(run("--to", two, "--ordinal=1"), "kubectl scale statefulset db --replicas=1")
+
+		By("moving one Pod's claim")
+		scale(1)
+		r := run("--to", two, "--ordinal=1")
+		Expect(r.code).To(BeZero(), r.err)
+		in("disk-db-0", one)
+		in("disk-db-1", two)
+
+		By("moving all: the claim that is there already stays")
+		scale(0)
+		r = run("--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		in("disk-db-0", two)
+		in("disk-db-1", two)
+		patch := []byte(`{"spec":{"replicas":2,"template":{"spec":{"nodeSelector":null}}}}`)
+		Expect(x.Host.API.Patch(ctx, set, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+		for _, n := range []string{"0", "1"} {
+			suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "db-"+n, And(HaveField("Status.Phase", corev1.PodRunning), HaveField("Spec.NodeName", nodeTwo)))
+		}
+
+		By("going back, and destroying what is left")
+		scale(0)
+		r = run("--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		for name := range disks {
+			in(name, one)
+		}
+		r = run("--delete-source")
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(x.Host.API.Delete(ctx, set)).To(Succeed())
+	}, SpecTimeout(2*storyTime))
+
+	It("copies a block device byte by byte", func(ctx SpecContext) {
+		block := corev1.PersistentVolumeBlock
+		s := begin(ctx, func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeMode = &block
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("8Mi")
+		})
+		data := []byte(strings.Repeat("0123456789abcdef", 8<<16))
+		Expect(os.WriteFile(s.disk(ctx, s.volume), data, 0o600)).To(Succeed())
+		kubelets[two].on(once(sums, 1, func(a act) error {
+			return os.WriteFile(a.disk, append([]byte("x"), data[1:]...), 0o600)
+		}))
+		refused(s.move(ctx, "--to", two), "the disks differ")
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(os.ReadFile(s.disk(ctx, s.claim(ctx).Spec.VolumeName))).To(Equal(data))
+		Expect(os.ReadFile(s.disk(ctx, s.volume))).To(Equal(data))
+		Expect(s.claim(ctx).Spec.VolumeName).NotTo(Equal(s.volume))
+	}, SpecTimeout(storyTime))
+})
+
+func write(dir, name, content string) {
+	GinkgoHelper()
+	Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+}
