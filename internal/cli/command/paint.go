@@ -44,7 +44,7 @@ func (p Paint) Strong(s string) string { return p.in(bold, s) }
 func (p Paint) Faint(s string) string { return p.in(faint, s) }
 
 // Drawing returns the error stream for what only a terminal can show, such as a line that changes, or
-// nil if it is no terminal. It is not stripped, so no text of a cluster may be written to it.
+// nil if it is not a terminal. It is not stripped, so no text of a cluster may be written to it.
 func (e *Env) Drawing() io.Writer {
 	if terminal(e.ErrOut) {
 		return behind(e.ErrOut)

@@ -28,8 +28,8 @@ const (
 	// swapping: the copy has the disk's checksum. The claim may be in deletion, and its disk must be
 	// compared once more.
 	swapping phase = "Swapping"
-	// sealed: the claim is being deleted, and its disk still had the checksum then. Nothing can write
-	// to it any more.
+	// sealed: the claim is being deleted, and its disk still had the checksum then. Nothing can
+	// write to it now.
 	sealed phase = "Sealed"
 	// rebinding: both claims are gone. The claim may exist again, with the copy.
 	rebinding phase = "Rebinding"

@@ -137,7 +137,7 @@ func (r *run) dropCopy(ctx context.Context) error {
 	return r.save(ctx)
 }
 
-// lost returns why a claim cannot be used any more, or "".
+// lost returns why a claim is no longer usable, or "".
 func lost(claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case claim == nil:
@@ -530,7 +530,7 @@ func (r *run) rebind(ctx context.Context) error {
 	return r.enter(ctx, done)
 }
 
-// attach creates the claim with a volume that no claim uses any more, and waits until it is bound.
+// attach creates the claim with a volume that no claim uses, and waits until it is bound.
 func (r *run) attach(ctx context.Context, d disk) (types.UID, error) {
 	claim, err := r.claim(ctx, r.Claim.Name)
 	switch {
@@ -564,7 +564,7 @@ func (r *run) attach(ctx context.Context, d disk) (types.UID, error) {
 	return uid, err
 }
 
-// reserve points a volume at the claim that is to be created.
+// reserve points a volume at the claim that will be created.
 func (r *run) reserve(ctx context.Context, d disk) error {
 	err := r.await(ctx, fmt.Sprintf("volume %q to be released", d.Name), func(ctx context.Context) (string, error) {
 		pv, err := r.volume(ctx, d)

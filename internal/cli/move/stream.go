@@ -150,7 +150,7 @@ func (s shell) sum(ctx context.Context, pod, script string, args ...string) (str
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 	if !checksum.MatchString(first) {
-		return "", fmt.Errorf("in Pod %q: the output is no checksum: %q", pod, first)
+		return "", fmt.Errorf("in Pod %q: the output is not a checksum: %q", pod, first)
 	}
 	return first, nil
 }
@@ -167,7 +167,7 @@ func (s shell) number(ctx context.Context, pod, script string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("in Pod %q: the output is no number: %w", pod, err)
+		return 0, fmt.Errorf("in Pod %q: the output is not a number: %w", pod, err)
 	}
 	return n, nil
 }

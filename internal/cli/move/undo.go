@@ -184,7 +184,7 @@ func (o *options) destroy(ctx context.Context, name string) error {
 	if err := o.confirm(name, "destroy them"); err != nil {
 		return err
 	}
-	if err := r.book.remove(ctx); err != nil { // no undo any more
+	if err := r.book.remove(ctx); err != nil { // an undo would need the disks
 		return o.explain(err)
 	}
 	var errs []error
