@@ -48,7 +48,7 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 		},
 	}
 	o.addFlags(c)
-	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this number; those of all Pods unless given.")
+	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this ordinal. If not set, move those of all Pods.")
 	return c
 }
 
