@@ -198,7 +198,8 @@ func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
 	return mover(r.record, role, r.image, node.Spec.Taints), nil
 }
 
-// volume reads a volume of the move.
+// volume reads a volume of the move. It must be one of the namespace's: a tenant who may write
+// ConfigMaps there could name another one in the record, which the user of this command may change.
 func (r *run) volume(ctx context.Context, d disk) (*corev1.PersistentVolume, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.host, client.ObjectKey{Name: d.Name})
 	switch {
@@ -206,6 +207,9 @@ func (r *run) volume(ctx context.Context, d disk) (*corev1.PersistentVolume, err
 		return nil, r.explain(err)
 	case pv == nil, pv.UID != d.UID:
 		return nil, fmt.Errorf("volume %q of the host is gone: somebody deleted it. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", d.Name)
+	case pv.Spec.ClaimRef == nil, pv.Spec.ClaimRef.Namespace != r.namespace:
+		return nil, fmt.Errorf("volume %q is not one of namespace %q, so the record of the move is wrong: somebody changed that volume's claimRef, or ConfigMap %q. Correct it, or delete the ConfigMap",
+			d.Name, r.namespace, recordName(r.book.claim))
 	}
 	return pv, nil
 }

@@ -114,7 +114,7 @@ func (b *book) read(ctx context.Context) (*record, error) {
 	}
 	b.stored = stored.DeepCopy()
 	r := &record{}
-	if err := json.Unmarshal([]byte(stored.Data[recordKey]), r); err != nil || r.Claim == nil || r.Claim.Name != b.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
+	if err := json.Unmarshal([]byte(stored.Data[recordKey]), r); err != nil || r.Claim == nil || r.Claim.Namespace != b.namespace || r.Claim.Name != b.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
 		return nil, fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Rename it, or delete it", b.namespace, stored.Name)
 	}
 	return r, nil

@@ -2,6 +2,7 @@ package move_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +85,61 @@ var _ = Describe("A move", func() {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		s.unmoved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("does not follow a record that a tenant forged", func(ctx SpecContext) {
+		victim, s := begin(ctx), begin(ctx)
+		write(victim.disk(ctx, victim.volume), "text", "secret")
+		secret, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", victim.volume)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Host.API.Patch(ctx, secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)))).To(Succeed())
+		Expect(x.Host.API.Delete(ctx, victim.claim(ctx))).To(Succeed())
+		released := suite.Until[corev1.PersistentVolume](ctx, x.Host, "", victim.volume, HaveField("Status.Phase", corev1.VolumeReleased))
+
+		own, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
+		Expect(err).NotTo(HaveOccurred())
+		forge := func(namespace string, phase string) {
+			GinkgoHelper()
+			disk := func(pv *corev1.PersistentVolume) map[string]any {
+				return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
+			}
+			place := func(name string) map[string]any {
+				cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
+				Expect(err).NotTo(HaveOccurred())
+				return map[string]any{"registration": name, "clusterID": cr.Status.ClusterID}
+			}
+			claim := harness.Claim(namespace, "data", class)
+			claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
+			content, err := json.Marshal(map[string]any{
+				"id": "forged", "run": "x", "phase": phase, "claim": claim, "claimUID": "gone", "from": place(one), "to": place(two),
+				"copy": "data-move-forged", "old": disk(own), "new": disk(released), "used": true,
+			})
+			Expect(err).NotTo(HaveOccurred())
+			book := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "xylem-move-data", Labels: map[string]string{v1alpha1.LabelMove: "forged"}},
+				Data:       map[string]string{"move": string(content)},
+			}
+			Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, book.DeepCopy()))).To(Succeed())
+			Expect(x.Host.Create(ctx, book)).To(Succeed())
+		}
+
+		By("naming another namespace's volume as the copy")
+		Expect(x.Host.API.Delete(ctx, s.claim(ctx))).To(Succeed())
+		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
+		for _, phase := range []string{"Rebinding", "Sealed", "Swapping", "Copying"} {
+			forge(s.namespace, phase)
+			Expect(s.move(ctx, "--to", two).code).NotTo(BeZero())
+			Expect(s.move(ctx, "--undo").code).NotTo(BeZero())
+		}
+		By("naming another namespace's claim as the moved one")
+		forge(victim.namespace, "Rebinding")
+		refused(s.move(ctx, "--to", two), "is not the record of a move")
+
+		now, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", victim.volume)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(now.Spec).To(Equal(released.Spec))
+		Expect(now.Annotations).To(Equal(released.Annotations))
+		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, victim.namespace, "data")
 	}, SpecTimeout(storyTime))
 
 	It("is refused if the member lacks the class", func(ctx SpecContext) {
