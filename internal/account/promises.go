@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// scrapeTimeout bounds the look-ups of a scrape, which read the cache.
+// scrapeTimeout bounds the lookups of a scrape, which read the cache.
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",

@@ -101,7 +101,7 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, also if Xylem's
+// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if Xylem's
 // installation created it.
 func (r *Root) PreventScheduling(ctx context.Context, by Actor, driver *storagev1.CSIDriver) error {
 	if !slices.Contains(nodes.Drivers(), driver.Name) {

@@ -189,7 +189,7 @@ type hostID struct{ id, version string }
 func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
 	var system corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return hostID{}, fmt.Errorf("read namespace kube-system, the host's identity: %w", err)
+		return hostID{}, fmt.Errorf("read the kube-system namespace, the host's identity: %w", err)
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -116,7 +116,7 @@ func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
 // Identity identifies a member.
 type Identity struct {
-	// ClusterID is the UID of the member's namespace kube-system.
+	// ClusterID is the UID of the member's kube-system namespace.
 	ClusterID string
 	// Version of the member's API server, such as v1.36.3.
 	Version string
@@ -128,7 +128,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	defer cancel()
 	var system corev1.Namespace
 	if err := c.Live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return Identity{}, access.Explain("read namespace kube-system", err)
+		return Identity{}, access.Explain("read the kube-system namespace", err)
 	}
 	var info *version.Info
 	info, err := c.Discovery.ServerVersion()
@@ -137,7 +137,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	}
 	// The UID becomes a label value and a part of names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
-		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its namespace kube-system has no valid UID. Check the server in the kubeconfig")
+		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its kube-system namespace has no valid UID. Check the server in the kubeconfig")
 	}
 	return Identity{ClusterID: string(system.UID), Version: versionOf(info.GitVersion)}, nil
 }

@@ -64,7 +64,7 @@ func (c *Credentials) Verify(ctx context.Context, of access.Token, token string)
 	}
 	var system corev1.Namespace
 	if err := other.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return access.Explain("read namespace kube-system with the new token", err)
+		return access.Explain("read the kube-system namespace with the new token", err)
 	}
 	if string(system.UID) != c.ClusterID {
 		return access.Problemf(v1alpha1.ReasonIdentityChanged, access.OtherCluster+", which is what the new token is for", "the kubeconfig", system.UID, "the registration", c.ClusterID)

@@ -106,7 +106,7 @@ func BenchmarkTranslations(b *testing.B) {
 	}
 }
 
-// Every event causes these look-ups, so they must not allocate.
+// Every event causes these lookups, so they must not allocate.
 func TestLookupsDoNotAllocate(t *testing.T) {
 	e := newEveryday(t)
 	for name, do := range map[string]func(){

@@ -12,9 +12,9 @@ import (
 )
 
 // Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not
-// have its root's name, because the member's own object could have that name, or get it while a
-// Pod runs, and the Pod would read it. A copy from an earlier namespace of the same name, which
-// may have been another tenant's, has another name as well.
+// use its root's name: the member may have, or later create, an object with that name, and the Pod
+// would read it instead. Names also differ between successive namespaces of the same name, because
+// the earlier one may have belonged to another tenant.
 type Copies struct {
 	// HostID is the cluster ID of the host.
 	HostID string

@@ -15,7 +15,7 @@
 // # Proofs
 //
 //	RootGone         the host has no claim of a UID: reads the claim's name
-//	RootUnchanged    the root's placement is as observed: reads the claim
+//	RootUnchanged    the root's placement is unchanged since it was observed: reads the claim
 //	HostReleased     the host PV ended with its claim: reads the host PV
 //	HostAssigned     the host PV is for the same claim: reads the host PV
 //	HostUnchanged    nobody has written to the host PV: reads the host PV

@@ -73,7 +73,7 @@ type Unmirrored struct {
 }
 
 // Withdrawing is evidence that a leaf claim has no volume that the host represents: its root was
-// deleted or is as observed, and nothing was provisioned for the claim.
+// deleted or is unchanged since it was observed, and nothing was provisioned for the claim.
 type Withdrawing struct {
 	Root   RootGone
 	Seen   RootUnchanged

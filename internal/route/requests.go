@@ -9,7 +9,7 @@ import (
 )
 
 // RequestsFor returns requests for those of the found objects that concerned accepts, or for
-// all if it is nil. It logs the error of the look-up, because a handler cannot return it.
+// all if it is nil. It logs the error of the lookup, because a handler cannot return it.
 func RequestsFor[T any, P interface {
 	*T
 	client.Object

@@ -115,7 +115,7 @@ func (p *Proxy) SetLatency(d time.Duration) {
 	p.latency = d
 }
 
-// SetMode changes the mode, also for existing connections. When it returns, the new mode is in
+// SetMode changes the mode, including for existing connections. When it returns, the new mode is in
 // effect.
 func (p *Proxy) SetMode(m ProxyMode) error {
 	p.mu.Lock()

@@ -22,7 +22,7 @@ import (
 
 // wakes computes the requests that the events of a move enqueue. It runs the controllers' own
 // sources on informers that it feeds: their filters, the router of the host's events, and the
-// index look-ups, with caches that show the state after the move.
+// index lookups, with caches that show the state after the move.
 type wakes struct {
 	model     *Model
 	now       state // what the caches show

@@ -51,10 +51,11 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
 		Short: "Use an existing volume of a member as a PersistentVolume of the host",
-		Long: "Shows the PersistentVolume VOLUME of the registered member MEMBER and the PersistentVolume for it in the host,\n" +
-			"checks whether the host may adopt it, labels the former for this host, creates the latter, and\n" +
-			"waits until Xylem has linked them. No claim of the member may use the volume: release it there first, with\n" +
-			"policy Retain. A claim of the host can use it as in one cluster: by volumeName, claimRef, selector or class.\n\n" +
+		Long: "Show the PersistentVolume VOLUME of the registered member MEMBER and the PersistentVolume for it in the host,\n" +
+			"check whether the host may adopt it, label the member's volume for this host, create the host's PersistentVolume,\n" +
+			"and wait until Xylem has linked them. No claim of the member may use the volume: release it there first, with\n" +
+			"policy Retain. A claim of the host can use it as within a single cluster: by volumeName, claimRef, selector or\n" +
+			"class.\n\n" +
 			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
 		Example: "  # Check what it would do, and whether the host may adopt the volume:\n" +

@@ -52,11 +52,11 @@ func (m *Member) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// ID returns the ID of a cluster: the UID of its namespace kube-system.
+// ID returns the ID of a cluster: the UID of its kube-system namespace.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", fmt.Errorf("read namespace kube-system, its identity: %w", err)
+		return "", fmt.Errorf("read the kube-system namespace, its identity: %w", err)
 	}
 	return string(system.UID), nil
 }

@@ -57,8 +57,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deregister NAME",
 		Short: "Deregister a member cleanly",
-		Long: "Shows what the host has in the member and what happens to it, then deletes the registration, waits until\n" +
-			"the manager has left, and removes the Secret with the kubeconfig. With --member-kubeconfig it also removes\n" +
+		Long: "Show what the host has in the member and what happens to it, then delete the registration, wait until\n" +
+			"the manager has left, and remove the Secret with the kubeconfig. With --member-kubeconfig, also remove\n" +
 			"what register created in the member. No volume that a claim uses is destroyed.",
 		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
 			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",

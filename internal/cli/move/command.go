@@ -42,9 +42,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move",
 		Short: "Move the data of a claim to another member",
-		Long: "Moves the data of a claim, or of the claims of a StatefulSet, to another member while no Pod uses them.\n\n" +
+		Long: "Move the data of a claim, or of the claims of a StatefulSet, to another member while no Pod uses them.\n\n" +
 			"The claim keeps its name, labels and annotations. The command copies the data through two Pods, one in each\n" +
-			"member, compares both disks by checksum, and only then gives the claim the copy. The old disk stays, with\n" +
+			"member, compares both disks by checksum, and only then switches the claim to the copy. The old disk stays, with\n" +
 			"policy Retain, until you run the command with --delete-source.\n\n" +
 			"If the command ends early, for whatever reason, run it again to continue, or with --undo to go back.",
 		Args: cobra.NoArgs,
@@ -59,11 +59,11 @@ func newClaim(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pvc NAME --to MEMBER",
 		Short: "Move the data of one claim",
-		Long: "Moves the data of the claim NAME to the member MEMBER while no Pod uses the claim. First, it prints what it\n" +
-			"would do and checks everything that it can check without a change.\n\n" +
+		Long: "Move the data of the claim NAME to the member MEMBER while no Pod uses the claim. The command first prints its\n" +
+			"plan, and checks everything that it can check without making changes.\n\n" +
 			"Files keep their owners, modes, times, links, holes, access control lists, user attributes and capabilities.\n" +
 			"A block device is copied byte by byte. A copy that was cut off starts again.\n\n" +
-			"You need the right to change PersistentVolumes, and to exec in Pods of the namespace: both members must grant\n" +
+			"You need permission to change PersistentVolumes, and to exec in Pods of the namespace: both members must grant\n" +
 			"Xylem exec (kubectl xylem register --with-exec). The Pods run as root, so the namespace must not enforce the Pod\n" +
 			"Security level restricted.",
 		Example: "  kubectl xylem move pvc orders-db --to cluster39 --dry-run -n shop\n" +

@@ -24,8 +24,8 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "statefulset NAME --to MEMBER",
 		Aliases: []string{"sts"},
-		Short:   "Move the data of all claims of a StatefulSet, or of one Pod of it",
-		Long: "Moves the claims of the StatefulSet NAME to the member MEMBER, one after another in the order of its Pods, each as\n" +
+		Short:   "Move the data of all claims of a StatefulSet, or of one of its Pods",
+		Long: "Move the claims of the StatefulSet NAME to the member MEMBER, one after another in the order of its Pods, each as\n" +
 			"`kubectl xylem move pvc` does. Scale the StatefulSet to 0 first or, with --ordinal, so far down that it no longer\n" +
 			"has that Pod. Its controller would otherwise create the Pod again during the move.",
 		Example: "  kubectl scale statefulset db --replicas=0 -n shop\n" +
@@ -78,7 +78,7 @@ func (o *options) claims(ctx context.Context, name string, one bool) ([]string, 
 // scaledDown checks that a StatefulSet does not create the Pods whose claims are to be moved.
 func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	if p := set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil && p.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
-		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods that it scales down. Set it to Retain, also for the time of the move", set.Name)
+		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods that it scales down. Set it to Retain, at least for the duration of the move", set.Name)
 	}
 	start := 0
 	if set.Spec.Ordinals != nil {

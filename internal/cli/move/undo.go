@@ -38,7 +38,7 @@ func (o *options) back(ctx context.Context, name string) error {
 	}
 	r.say("Undo the move of claim %q to member %q: the claim gets volume %q in member %q back", name, r.To.Registration, r.Old.Name, r.From.Registration)
 	if r.Used {
-		r.say("The copy, volume %q, stays, because Pods may have written to it", r.New.Name)
+		r.say("The copy, volume %q, is kept because Pods may have written to it", r.New.Name)
 	} else {
 		r.say("The copy is destroyed")
 	}

@@ -73,19 +73,19 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
-		Long: "Creates Xylem's namespace, a ServiceAccount for this host, its permissions and admission policies in the member, and\n" +
-			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then it waits until the manager has\n" +
-			"connected, and reports what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
-			"Run it again to repair the objects and to rotate the token. It undoes what it did if a step fails. To rotate\n" +
-			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
-			"and again. To revoke all tokens, delete the ServiceAccount in the member, and register again.",
+		Long: "Create Xylem's namespace, a ServiceAccount for this host, its permissions and admission policies in the member, and\n" +
+			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then wait until the manager has\n" +
+			"connected, and report what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
+			"Run it again to repair the objects and to rotate the token. It undoes what it did if a step fails. Rotating\n" +
+			"revokes nothing: an older token stays valid until it expires, and anybody who has it can renew it repeatedly until\n" +
+			"then. To revoke all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
 			"  # For the namespaces of one team only:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --namespaces example.com/team=payments\n" +
-			"  # A kind cluster, whose kubeconfig points to 127.0.0.1:\n" +
+			"  # A kind cluster whose kubeconfig points to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
 			"  # Print what it would create in the member:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
@@ -166,7 +166,7 @@ func (r *run) do(ctx context.Context) error {
 			return err
 		}
 		if !r.Prepared {
-			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID represents the UID of the host's namespace kube-system, which --dry-run=client does not read. Use --dry-run=server to see it")
+			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID is a placeholder for the UID of the host's kube-system namespace, which --dry-run=client does not read. Use --dry-run=server to see it")
 		}
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -294,12 +294,12 @@ func TestNext(t *testing.T) {
 		"its leaf claim was lost, and the member's admin sets Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), hold},
 
 		// One volume for a root.
-		"the root is placed in another member: a surplus (I3)":                            {seen(placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
-		"the root is placed nowhere: not mirrored, and root_pvc decides (I3)":             {seen(placedIn("")), rest},
-		"the root is placed nowhere, and the leaf PV is stamped: not reported as surplus": {seen(stamped, placedIn("")), rest},
-		"the root is placed nowhere, and bound to another volume (I3)":                    {seen(stamped, placedIn(""), boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
-		"the root is placed in another member, and bound to this volume":                  {seen(mirrored, placedIn("id39")), rest},
-		"the root is placed in another member, and about to be bound to this volume":      {seen(mirrored, placedIn("id39"), boundTo("")), rest},
+		"the root is placed in another member: a surplus (I3)":                        {seen(placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
+		"the root is not placed: not mirrored, and root_pvc decides (I3)":             {seen(placedIn("")), rest},
+		"the root is not placed, and the leaf PV is stamped: not reported as surplus": {seen(stamped, placedIn("")), rest},
+		"the root is not placed, and bound to another volume (I3)":                    {seen(stamped, placedIn(""), boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"the root is placed in another member, and bound to this volume":              {seen(mirrored, placedIn("id39")), rest},
+		"the root is placed in another member, and about to be bound to this volume":  {seen(mirrored, placedIn("id39"), boundTo("")), rest},
 
 		// The member re-created the leaf PV.
 		"re-created while its claim exists: retained and stamped (I2)":                                        {seen(recreated), keep},

@@ -49,7 +49,7 @@ func madeAgain(s *volume.Observed) {
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
-// unbound: the host was restored from before the root was bound.
+// unbound: the host was restored to a state before the root was bound.
 func unbound(s *volume.Observed) { s.Root.Spec.VolumeName = "" }
 
 func noPromise(s *volume.Observed)   { s.Promise = nil }

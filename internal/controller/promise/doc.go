@@ -79,7 +79,7 @@
 // either annotation is set. A Pod that was bound before the annotation is in the third
 // list; one that was bound after it sees the annotation. So none ever gets a disk that is
 // about to be destroyed. unused-since is removed before its Pod runs, so that no grace is
-// measured from before it, also if the manager ends meanwhile. The leaf Pods of finished
+// measured from before it, even if the manager ends in the meantime. The leaf Pods of finished
 // roots, which would hold the leaf claim, are deleted with it.
 //
 // When leaf claim and leaf PV are proven gone by live reads, and gone from the caches that a new
@@ -89,7 +89,7 @@
 // need the disk, root_pv checks every five seconds, because no event reports their node.
 //
 // Retain in either cluster takes precedence. A disk without a recorded consumer, which takes
-// a host restored from before the placement, is kept. A class with this release and policy Retain
+// a host restored to a state before the placement, is kept. A class with this release and policy Retain
 // is rejected, since nothing would ever be released. If the member retains, or an admin sets the PV
 // to Retain, the PV gets no affinity to the member, since node affinity cannot change: Pods
 // elsewhere wait, and report where to run. They are not failed like those of a pinned promise,

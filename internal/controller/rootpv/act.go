@@ -106,8 +106,9 @@ func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, st
 	return step(ctx, s)
 }
 
-// dropHost deletes the host PV, and then removes Xylem's finalizer, so that the PV is never
-// without both. Before the host forgets the volume, live reads prove that it may. In a restored
+// dropHost deletes the host PV first, and then removes Xylem's finalizer, so that the finalizer
+// protects the PV until it is being deleted. Before that, live reads prove that the host no longer
+// needs this record of the volume. In a restored
 // cluster, absence is not evidence, and the host PV is the last record of the volume.
 func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
@@ -176,7 +177,7 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
 }
 
-// sameLeaf proves that the leaf claim's volume is as observed: the mirrored one with the
+// sameLeaf proves that the leaf claim's volume is unchanged since it was observed: the mirrored one with the
 // observed policy, or none. A re-created one of that name is not Xylem's to destroy. It must be
 // the observed one, and outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {

@@ -476,7 +476,7 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 	}
 }
 
-// indexed serves index look-ups of host PVs from a map by value.
+// indexed serves index lookups of host PVs from a map by value.
 type indexed struct {
 	client.Reader
 	volumes map[string]*corev1.PersistentVolume

@@ -35,7 +35,7 @@
 // (xylem.io/root-namespace-uid): then it is the same tenant. Otherwise an admin must allow
 // it with the annotation xylem.io/adopt on the registration (volume names, or *): a
 // re-created namespace may be another's, and a volume whose retained host PV was deleted
-// was released, which takes an admin to undo in one cluster, too.
+// was released, which takes an admin to undo within a single cluster, too.
 //
 // Class, size, access and volume mode must agree in any case. If another member has an
 // orphan of the same name and root, none is given: only admins can say which is right.
@@ -44,7 +44,7 @@
 // stamp changes: the volume is never unbound, and never passes through Available. A
 // released volume gets its host PV first, and continues as a volume used again.
 //
-// A claim that comes back with its old UID, from before it was placed, is placed where its
+// A claim that a restore brings back with its old UID, and without its placement, is placed where its
 // leaf claim is, if that is older than a confirmed restore of the host, or an admin allows
 // its volume by xylem.io/adopt. Xylem places a claim before it creates the leaf claim. So
 // without a restore, somebody in the member created it, stamp included, to have the claim

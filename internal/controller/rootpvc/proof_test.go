@@ -29,7 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// cluster serves reads from a few objects. Index look-ups among PVs find indexed ones.
+// cluster serves reads from a few objects. Index lookups among PVs find indexed ones.
 type cluster struct {
 	cache.Cache
 	claim   *corev1.PersistentVolumeClaim
@@ -495,7 +495,7 @@ func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 // An object that a member seems to have invented is not reported while only the cache lacks the
 // placement.
 func TestDoubtIsLive(t *testing.T) {
-	for name, placed := range map[string]string{"placed nowhere": "", "placed in the meantime": here.ClusterID} {
+	for name, placed := range map[string]string{"not placed": "", "placed in the meantime": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
 			if plan := planned(o); plan.Phase != lifecycle.Unconfirmed {
@@ -520,7 +520,7 @@ func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 	}{
 		"bound to another volume elsewhere":      {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
 		"bound to a volume that is not observed": {[]func(*scene){leafBound, boundTo("pv-9")}, false},
-		"placed nowhere":                         {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
+		"not placed":                             {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problem := planned(seen(tc.change...)).Report

@@ -21,7 +21,7 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 	via, err := w.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil || via == nil {
 		if err != nil {
-			return nil, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+			return nil, fmt.Errorf("read the proxy settings from the manager's environment: %w", err)
 		}
 		return w.Dial(ctx, network, address)
 	}

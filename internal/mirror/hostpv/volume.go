@@ -200,7 +200,7 @@ func Abandoned(pv *corev1.PersistentVolume) bool {
 }
 
 // Policy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf
-// PV's own policy are both Delete. Otherwise, also for a missing class (nil) or Recycle, the
+// PV's own policy are both Delete. Otherwise, including for a missing class (nil) or Recycle, the
 // volume is retained. leafPolicy is the member's original policy, not the Retain that Xylem sets
 // on leaf PVs in use.
 func Policy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {

@@ -23,7 +23,7 @@ type DestroyingSnapshot struct {
 
 // KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
 // ended, and its content is retained, or does not exist. It also proves that no root needs it: its
-// host content is as observed (Host), or does not exist (None).
+// host content is unchanged since it was observed (Host), or does not exist (None).
 type KeepingSnapshot struct {
 	Host   ContentUnchanged
 	Root   SnapshotEnded

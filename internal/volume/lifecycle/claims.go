@@ -27,7 +27,7 @@ var claims = []section{
 	{Title: "The claim names no volume, and its host PV is being deleted", When: []fact{alone, not(named), mirrorDeleting}, Rows: []row{
 		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
-	{Title: "The claim names no volume, is placed nowhere, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
+	{Title: "The claim names no volume, is not placed, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
 		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
 		{Phase: Ending, When: []fact{selected, rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
 		{Phase: Placing, When: []fact{selected, hostUnconfirmed}, Step: Place, Owner: RootPVC},
@@ -36,7 +36,7 @@ var claims = []section{
 	{Title: "The claim names no volume, and the scheduler selected this member", When: []fact{alone, not(named), selected}, Rows: []row{
 		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
-		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
 		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
@@ -80,7 +80,7 @@ const (
 func adopting() []row {
 	return []row{
 		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
-		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
 		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "one member has such a volume"},
 		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows it, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},

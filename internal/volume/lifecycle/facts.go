@@ -138,7 +138,7 @@ var (
 	hasRoot      = when("root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil })
 	rootDeleting = when("root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) })
 	own          = when("root claim will be bound to it", "root claim will not be bound to it", func(s *volume.Observed) bool { return s.Own() })
-	placed       = when("placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
+	placed       = when("placed", "not placed", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
 	placedHere   = when("placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID })
 	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
 	elsewhere    = when("root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })

@@ -24,10 +24,10 @@ var promises = []section{
 	{Title: "The claim of a promise without a disk, placed in another member", When: []fact{alone, diskless, placedAway}, Rows: []row{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(hasClaim), labelledHere}, Step: Unlabel, Owner: RootPVC},
-		{Phase: Promised, When: []fact{either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or nowhere"},
+		{Phase: Promised, When: []fact{either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
 		{Phase: Promised, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	}},
-	{Title: "The claim of a promise without a disk, placed nowhere", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
+	{Title: "The claim of a promise without a disk, not placed", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
 		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready here, or the Pod is deleted"},
 		{Phase: Unconfirmed, When: []fact{podHere, not(rootDeleting), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{podHere, not(rootDeleting)}, Step: Place, Owner: RootPVC},

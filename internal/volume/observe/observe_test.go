@@ -97,7 +97,7 @@ func heldLeaf() *corev1.PersistentVolume {
 	return leaf
 }
 
-// A host PV that this process has just created may appear in the cache between two look-ups. It is
+// A host PV that this process has just created may appear in the cache between two lookups. It is
 // the leaf's own mirror, and Xylem creates no second one with another name.
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {

@@ -64,8 +64,8 @@ func ReportSecond(s *volume.Observed) *mirror.Refusal {
 // ReportHostUnconfirmed reports that no admin has confirmed the restore of the host to a state
 // before the claim was placed.
 func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
-		"Confirm the restore as ClusterRegistration %q describes, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, but the claim is not placed in any member: the host may have been restored to a state before the claim was placed. "+
+		"To let Xylem use the volume, confirm the restore as ClusterRegistration %q describes. Xylem uses it only if it is older than the restore", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportNeverPlaced reports that the member has a volume of a claim that was never placed
@@ -80,7 +80,7 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 // host was restored, so that this one does not place it.
 func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
 	if in := s.Placement.Counterparts.In; len(in) > 0 {
-		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim is placed nowhere since the host was restored: Xylem does not place it in member %q as well. "+
+		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim has not been placed since the host was restored: Xylem does not place it in member %q as well. "+
 			"If that ClusterRegistration requests the annotation %s, confirm the restore, and Xylem uses the counterpart. If it is not the claim's, ask that member's admin to delete claim \"%s/%s\" there",
 			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
 	}
@@ -89,8 +89,8 @@ func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
 		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
 }
 
-// ReportTaken reports that the member still has a volume of a promise that an admin took from
-// it.
+// ReportTaken reports that the member still has a volume for a promise that an admin abandoned
+// while that member had it.
 func ReportTaken(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
 		"Xylem keeps the data, and uses it only for a Pod of the claim that is scheduled to that member. If nobody needs it, delete claim \"%s/%s\" in that member",

@@ -214,7 +214,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 	defer func() { err = errors.Join(err, stop()) }()
 	for spec := range queue {
 		var result Result
-		for range 2 { // if a run could not be executed, try it once more on a new rig
+		for range 2 { // if a run could not run, try it once more on a new rig
 			if b == nil {
 				if b, err = e.bench(ctx); err != nil {
 					return fmt.Errorf("start a rig: %w", err)
@@ -230,7 +230,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 			if result.Err == nil || len(result.Violations) > 0 || ctx.Err() != nil {
 				break
 			}
-			e.options.Progress("%s: could not be executed, retrying: %v", Describe(spec.Faults), result.Err)
+			e.options.Progress("%s: could not run, retrying: %v", Describe(spec.Faults), result.Err)
 		}
 		if ctx.Err() != nil {
 			return nil

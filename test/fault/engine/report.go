@@ -27,7 +27,7 @@ func (t *Tally) Add(r Result) {
 }
 
 func (t *Tally) String() string {
-	return fmt.Sprintf("%d runs, %d faults injected, %d not reached, %d violations, %d runs that could not be executed",
+	return fmt.Sprintf("%d runs, %d faults injected, %d not reached, %d violations, %d runs that could not run",
 		t.Runs, t.Faults, t.Missed, t.Violations, t.Errors)
 }
 
@@ -62,7 +62,7 @@ func (r *Report) Add(result Result) {
 	case len(result.Violations) > 0:
 		what = "VIOLATED"
 	case result.Err != nil:
-		what = "could not be executed"
+		what = "could not run"
 	case len(result.Missed) > 0:
 		what = "ok, not reached: " + Describe(result.Missed)
 	}

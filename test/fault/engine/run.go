@@ -64,7 +64,7 @@ type Result struct {
 	Points []Point
 	State  []string
 	Took   time.Duration
-	// Err is why the run could not be executed. It is not a result about Xylem.
+	// Err is why the run could not run. It is not a result about Xylem.
 	Err error
 	// Dirty: the rig cannot be reused.
 	Dirty bool

@@ -88,7 +88,7 @@ func (w *World) provision(context.Context) error { return w.Member(rig.One).SetF
 
 // move makes the scheduler select a node again. It lets the provisioner continue once the first
 // member has no objects of the pair. Otherwise, the claim would get the volume, and the new Pod would
-// stay Pending, as in one cluster.
+// stay Pending, as within a single cluster.
 func (w *World) move(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err

@@ -480,7 +480,7 @@ var _ = Describe("the fence", func() {
 		suspendedUntilConfirmed(ctx, v1alpha1.ReasonMemberRestored)
 	}, NodeTimeout(timeout))
 
-	It("suspends destruction when the member was restored from before its registration (I2)", func(ctx SpecContext) {
+	It("suspends destruction when the member was restored to a state before its registration (I2)", func(ctx SpecContext) {
 		restored(ctx, func(*coordinationv1.Lease, *coordinationv1.Lease) { restore(ctx, w.hostID, nil) })
 		a := w.manager("after")
 		Expect(a.Acquire(ctx, "")).To(Succeed())

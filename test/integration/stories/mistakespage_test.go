@@ -108,7 +108,7 @@ func written(stories []SpecReport) []byte {
 	for i := range stories {
 		subject, tells := section(&stories[i])
 		if subject != last {
-			fmt.Fprintf(&page, "\n## %s\n\n| story | shown on | reason | cause | to do |\n|---|---|---|---|---|\n", subject)
+			fmt.Fprintf(&page, "\n## %s\n\n| situation | object | reason | cause | what to do |\n|---|---|---|---|---|\n", subject)
 			last = subject
 		}
 		for _, a := range answersOf(&stories[i]) {
@@ -129,7 +129,7 @@ func storiesOf(page []byte) []string {
 			subject = heading
 		}
 		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		if strings.HasPrefix(line, "| ") && first != "story" && !slices.Contains(names, subject+" "+first) {
+		if strings.HasPrefix(line, "| ") && first != "situation" && !slices.Contains(names, subject+" "+first) {
 			names = append(names, subject+" "+first)
 		}
 	}

@@ -51,7 +51,7 @@ var _ = Describe("The end of a claim", func() {
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeAvailable))
 		// The scheduler has observed a later volume, and so this one. Otherwise, it might request
-		// another volume, as in one cluster.
+		// another volume, as within a single cluster.
 		s.barrier(ctx, nodeOne)
 		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
 			if next != "any" {

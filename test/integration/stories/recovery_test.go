@@ -73,7 +73,8 @@ func (*story) repaired(member string) {
 	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
 }
 
-// moved waits until a claim has its volume in the second member, and the first has no object of it.
+// moved waits until each claim has its volume in the second member, and the first member has no
+// objects left for it.
 func (s *story) moved(ctx context.Context, claims ...string) {
 	GinkgoHelper()
 	for _, name := range claims {

@@ -34,11 +34,11 @@ func jobsAtOnce(limit int, reads []func()) {
 	_ = group.Wait() // no read returns an error
 }
 
-// identity returns the cluster's ID: the UID of namespace kube-system.
+// identity returns the cluster's ID: the UID of the kube-system namespace.
 func (r *reader) identity(ctx context.Context) (string, error) {
 	system, err := r.raw.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read namespace kube-system, its identity: %w", err)
+		return "", fmt.Errorf("read the kube-system namespace, its identity: %w", err)
 	}
 	return string(system.UID), nil
 }

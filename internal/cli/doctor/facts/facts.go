@@ -44,7 +44,7 @@ type List[T any] struct {
 
 // Cluster has what is read of every cluster.
 type Cluster struct {
-	// ID is the UID of namespace kube-system, or "" if it was not read.
+	// ID is the UID of the kube-system namespace, or "" if it was not read.
 	ID string
 	// Version of Kubernetes, such as v1.36.3, or "".
 	Version string

@@ -112,7 +112,7 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config, timeout
 	defer cancel()
 	var system corev1.Namespace
 	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", nil, fmt.Errorf("read namespace kube-system, its identity: %w", err)
+		return "", nil, fmt.Errorf("read the kube-system namespace, its identity: %w", err)
 	}
 	return string(system.UID), cluster, nil
 }
