@@ -20,7 +20,7 @@ var (
 	}, []string{"cluster"})
 	snapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_snapshots",
-		Help: "Snapshots in a member that contents of the host represent, by state: ready, pending (being taken, or unusable) or deleting. Absent if the host does not serve snapshots.",
+		Help: "Snapshots in a member that have a VolumeSnapshotContent in the host, by state: ready, pending (being taken, or unusable) or deleting. Absent if the host does not serve snapshots.",
 	}, []string{"cluster", "state"})
 	namespaces = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_namespaces_admitted",

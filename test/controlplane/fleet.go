@@ -132,7 +132,7 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 	return p, err
 }
 
-// makeDir creates the data directory, and removes those of programs that no longer run.
+// makeDir creates the data directory, and removes the directories of programs that no longer run.
 func (f *Fleet) makeDir() error {
 	if f.options.Dir != "" {
 		dir, err := filepath.Abs(f.options.Dir)

@@ -162,7 +162,7 @@ func (m *Model) settled(w world) string {
 	return strings.Join(words, "; ")
 }
 
-// boundTo describes the object with the name of a claim's volume.
+// boundTo describes the volume that a claim names in spec.volumeName.
 func (m *Model) boundTo(w world, root *corev1.PersistentVolumeClaim) string {
 	name := root.Spec.VolumeName
 	if name == "" || slices.Contains(elsewhereNames[:], name) {

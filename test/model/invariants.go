@@ -24,7 +24,7 @@ func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
 	return m.objects.pv(w.memberState.pvs[n])
 }
 
-// mirrorsOf returns the host PVs that represent a leaf PV with a name, regardless of its UID.
+// mirrorsOf returns the host PVs that represent a leaf PV of the given name, regardless of its UID.
 func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	var found []*corev1.PersistentVolume
 	for _, i := range s.pvs {

@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summary(), ", "))
 	if len(b.missing) > 0 {
-		fmt.Fprintf(o.env.Out, "Not read: %s. See %s in the archive.\n", text.Count(len(b.missing), "thing"), filepath.Join(name, missingFile))
+		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.Count(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}
 	fmt.Fprintln(o.env.Out, "Read it before you publish it: it has names, labels, images, addresses and log lines of your clusters.")
 	return nil

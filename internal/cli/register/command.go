@@ -126,7 +126,7 @@ func (r *run) validate() error {
 	case r.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
-		return fmt.Errorf("this command creates ServiceAccount \"%s/%s\" in a member, and no other. For another name or namespace, install the chart xylem-member there, and specify --member-prepared",
+		return fmt.Errorf("this command can create only ServiceAccount \"%s/%s\" in a member. To use another name or namespace, install the chart xylem-member in the member, and specify --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
 	if parts := r.parts(); r.Prepared && len(parts) > 0 {

@@ -78,7 +78,7 @@ func ours(_ context.Context, driver client.Object) []reconcile.Request {
 	return []reconcile.Request{requestFor(driver.GetName())}
 }
 
-// both enqueues both objects, because the CSINodes of all virtual nodes concern them.
+// both enqueues both CSIDrivers, because each depends on the CSINodes of all virtual nodes.
 func both(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range nodes.Drivers() {
@@ -119,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing object
 }
 
-// complete reports whether all virtual nodes have a CSINode that names the drivers. The scheduler
-// would place no Pod with volumes on any other.
+// complete reports whether every virtual node has a CSINode that names the drivers. The scheduler
+// would not place Pods with volumes on a virtual node without one.
 func (r *Reconciler) complete(ctx context.Context) (bool, error) {
 	virtual, err := index.VirtualNodes(ctx, r.Client)
 	if err != nil {

@@ -370,7 +370,7 @@ func TestDecide(t *testing.T) {
 		"another member appeared since":                              {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
 		"all other members failed: the scheduler may select any":     {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
-		// A rule of the registration does not change by itself.
+		// Waiting does not help: only an admin can change the registration's rules.
 		"the member does not admit the namespace: reassigned immediately":                      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0)), "move data to kosmos-third tried first"},
 		"the member does not admit the namespace, and only one other member admits its labels": {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("zone")), "move data to kosmos-second tried first"},
 		"the member does not admit the namespace, and both other members admit its labels":     {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("team")), "move data to kosmos-third tried first"},

@@ -177,9 +177,9 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
 }
 
-// sameLeaf proves that the leaf claim's volume is unchanged since it was observed: the mirrored one with the
-// observed policy, or none. A re-created one of that name is not Xylem's to destroy. It must be
-// the observed one, and outlive the claim.
+// sameLeaf proves that the leaf claim's volume is unchanged since it was observed: it is still the
+// mirrored volume with the observed policy, or it is absent. Xylem must not destroy just any volume
+// that was re-created with that name: it must be the observed one, and outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
 	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {

@@ -1,3 +1,3 @@
-// Package hostclass reads the host's StorageClasses: whether Xylem provisions a class, and its
-// parameters. It is pure.
+// Package hostclass interprets the host's StorageClasses: it determines whether Xylem provisions a
+// class, and with which parameters. It is pure.
 package hostclass

@@ -169,7 +169,7 @@ func wrong(s *snapshot.Observed, p Plan) string {
 		}
 	case CreateLeaf:
 		if record.Snapshot != "" || s.Leaf != nil || s.Content != nil || s.RootEnded() || mirrorsnapshot.PlacedIn(s.Host) != member.ClusterID {
-			return "a second snapshot is taken, or an unplaced one (I3)"
+			return "Xylem takes a second snapshot, or takes one that is not placed in this member (I3)"
 		}
 	case Place:
 		if s.Leaf != nil || s.Content != nil || s.RootEnded() || s.Host.DeletionTimestamp != nil {

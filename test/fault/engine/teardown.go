@@ -56,8 +56,8 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 	return nil
 }
 
-// emptied deletes the Pods and claims of a namespace in the host repeatedly, because controllers
-// may still create some. It returns nil when none is left.
+// emptied deletes the Pods and claims of a namespace in the host. It returns nil when no cluster
+// has any left. Call it until then, because controllers may still create some.
 func (b *bench) emptied(ctx context.Context, namespace string) error {
 	in := client.InNamespace(namespace)
 	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {

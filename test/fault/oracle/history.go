@@ -48,7 +48,7 @@ type history struct {
 	// claims by UID, volumes by name.
 	claims  map[types.UID][]claimAt
 	volumes map[place][]volumeAt
-	// mirrors are host PVs by the leaf PV that they represent, <cluster ID>/<name>.
+	// mirrors has the host PVs, keyed by the leaf PV that they represent: <cluster ID>/<name>.
 	mirrors map[string][]volumeAt
 	// pods of the host by UID, and leaves of them in the members by their own UIDs.
 	pods   map[types.UID][]podAt

@@ -257,7 +257,7 @@ func TestJudge(t *testing.T) {
 		"a leaf claim in a member from which the placement was removed later": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"I3: a leaf claim in a place that had been released": {Evidence{
+		"I3: a leaf claim in a member after its placement there was released": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
 		"a leaf claim of a root that was placed before the first observation": {Evidence{

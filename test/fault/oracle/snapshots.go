@@ -46,7 +46,7 @@ func snapshotsAccounted(e Evidence, _ *history) []Violation {
 		}
 		slices.Sort(orphans)
 		if reported := e.OrphanedSnapshots[member]; len(orphans) > reported {
-			found = append(found, Violation{"I1", "snapshots", fmt.Sprintf("%d snapshots of %s have no owner, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
+			found = append(found, Violation{"I1", "snapshots", fmt.Sprintf("%d snapshots of %s have no owner, but only %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
 		}
 	}
 	return found

@@ -26,7 +26,7 @@ func accounted(e Evidence, _ *history) []Violation {
 			}
 		}
 		if reported := e.Orphaned[member]; len(orphans) > reported {
-			found = append(found, Violation{"I1", "accounted", fmt.Sprintf("%d disks of %s have no owner, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
+			found = append(found, Violation{"I1", "accounted", fmt.Sprintf("%d disks of %s have no owner, but only %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
 		}
 	}
 	return found

@@ -29,7 +29,7 @@ const (
 type Options struct {
 	// Name is the cluster's name in the log.
 	Name string
-	// Server is the API server's URL, and CA is the PEM of its certificate's authority.
+	// Server is the API server's URL. CA is the PEM-encoded CA certificate that verifies it.
 	Server *url.URL
 	CA     []byte
 	// Address to listen on; empty means 127.0.0.1 and a free port.

@@ -162,7 +162,7 @@ var _ = Describe("a write", func() {
 		Expect(s.create(ctx, "b")).To(Succeed())
 	}, Entry("before", proxy.Cut, false), Entry("after", proxy.CutAfter, true))
 
-	DescribeTable("kills the client at that moment", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
+	DescribeTable("kills the client before or after forwarding the request", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		seen := make(chan bool, 2)

@@ -28,13 +28,13 @@ func retained() []Scenario {
 			Settled: do((*World).kept),
 		},
 		{
-			Name: "reuse", About: "a retained volume's claimRef is cleared, and a new claim uses it",
+			Name: "reuse", About: "a new claim uses a retained volume after its claimRef is cleared",
 			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetain) },
 			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetain) },
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "reuse-member", About: "a retained volume's claimRef is cleared, and a new claim uses it; policy Retain in the member's class only",
+			Name: "reuse-member", About: "a new claim uses a retained volume after its claimRef is cleared; only the member's class has policy Retain",
 			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetained) },
 			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetained) },
 			Settled: do((*World).reused),

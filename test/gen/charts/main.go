@@ -65,7 +65,7 @@ var charts = []chart{
 }
 
 func main() {
-	kustomize := flag.String("kustomize", "kustomize", "The kustomize to build config/ with.")
+	kustomize := flag.String("kustomize", "kustomize", "The kustomize binary that builds config/.")
 	verify := flag.Bool("verify", false, "Write nothing; print differences from the generated files, and fail.")
 	flag.Parse()
 	if err := run(*kustomize, *verify); err != nil {

@@ -319,7 +319,7 @@ var _ = Describe("A promise", func() {
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
-		By("checking that the scheduler does not select that node for a promise that is released with its last Pod")
+		By("checking that the scheduler does not select the host's own node for a promise that is released when unused")
 		s.claim(ctx, "held", ofClass(classPromiseUnused))
 		s.promised(ctx, "held")
 		s.pod(ctx, "held", using("held"), on(plainNode))

@@ -120,7 +120,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", two+" do;", `member "`+one+`" is excluded`))
 
-		By("following the member: replaced by an equal class, expansion, and a policy, which makes it another class")
+		By("following the member's class: an equal replacement, a change of expansion, and a new reclaim policy, which re-creates the class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
 		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
 		class = offered(ctx, x.Member(two), "bronze")

@@ -172,7 +172,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimPending))
 
-		By("restoring the host to a state before the claim, and creating the claim again")
+		By("restoring the host to a state from before the claim was created, and creating the claim again")
 		Expect(x.Manager.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
 		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(0))).To(Succeed())
