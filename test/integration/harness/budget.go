@@ -64,7 +64,8 @@ func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlpla
 }
 
 // Spent returns Xylem's requests to the host and a member for the objects of a namespace and for
-// cluster-scoped objects, in the form of a Budget.
+// cluster-scoped objects, in the form of a Budget. A write that conflicted with another client's has
+// the verb "conflict": how many there are depends on when that client writes.
 func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *Cluster) (map[string]int, error) {
 	counts := map[string]int{}
 	for side, c := range map[string]*Cluster{"host": x.Host, "member": member} {
@@ -80,7 +81,11 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 			if elsewhere || shared || r.Verb == "watch" {
 				continue
 			}
-			counts[side+" "+r.Verb+" "+r.Resource]++
+			verb := r.Verb
+			if r.Code == http.StatusConflict {
+				verb = "conflict"
+			}
+			counts[side+" "+verb+" "+r.Resource]++
 		}
 	}
 	return counts, nil
