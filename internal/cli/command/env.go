@@ -1,9 +1,12 @@
 package command
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -157,3 +160,17 @@ func terminal(stream any) bool {
 
 // Interactive reports whether the plugin can prompt the user.
 func (e *Env) Interactive() bool { return terminal(e.In) && terminal(e.ErrOut) }
+
+// Confirm prompts the user to type the name of an object, and fails unless they do. kind is the
+// object's, and purpose completes "to ...".
+func (e *Env) Confirm(kind, name, purpose string) error {
+	if !e.Interactive() {
+		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
+	}
+	fmt.Fprintf(e.ErrOut, "Type the %s's name to %s:  ", kind, purpose)
+	answer, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != name {
+		return fmt.Errorf("nothing was changed: the input was not the %s's name", kind)
+	}
+	return nil
+}

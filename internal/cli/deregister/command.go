@@ -1,10 +1,8 @@
 package deregister
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,15 +209,7 @@ func (r *run) confirm(pods int) error {
 	if r.yes {
 		return nil
 	}
-	if !r.env.Interactive() {
-		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
-	}
-	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to continue (%s will be evicted):  ", text.Count(pods, "Pod"))
-	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != r.name {
-		return errors.New("nothing was changed: the input was not the registration's name")
-	}
-	return nil
+	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.Count(pods, "Pod")))
 }
 
 // leave makes the manager leave the member, and waits until it has.

@@ -1,11 +1,9 @@
 package move
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -183,13 +181,5 @@ func (o *options) confirm(name, what string) error {
 	if o.yes {
 		return nil
 	}
-	if !o.env.Interactive() {
-		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
-	}
-	fmt.Fprintf(o.env.ErrOut, "Type the claim's name to %s:  ", what)
-	answer, err := bufio.NewReader(o.env.In).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != name {
-		return errors.New("nothing was changed: the input was not the claim's name")
-	}
-	return nil
+	return o.env.Confirm("claim", name, what)
 }

@@ -113,9 +113,9 @@ func copyClaim(r *record, old *corev1.PersistentVolume) *corev1.PersistentVolume
 // mover returns a Pod of a move. It runs as root, because it reads and writes files of all owners,
 // but has no other privileges than the container runtime's default.
 func mover(r *record, role, image string, taints []corev1.Taint) *corev1.Pod {
-	claim, where := r.Claim.Name, r.From
+	claim, where := r.Claim.Name, r.where(role)
 	if role == writes {
-		claim, where = r.Copy, r.To
+		claim = r.Copy
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -180,10 +180,15 @@ func (r *run) enter(ctx context.Context, next phase) error {
 
 // podFor returns a Pod of this run, which tolerates the taints of its member's virtual node.
 func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
-	where := r.From
-	if role == writes {
-		where = r.To
+	node, err := r.node(ctx, r.where(role))
+	if err != nil {
+		return nil, err
 	}
+	return mover(r.record, role, r.image, node.Spec.Taints), nil
+}
+
+// node returns the virtual node of a member of the move, or why no Pod can start there.
+func (r *run) node(ctx context.Context, where place) (*corev1.Node, error) {
 	cr, err := r.registered(ctx, where)
 	switch {
 	case err != nil:
@@ -191,11 +196,7 @@ func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
 	case cr == nil:
 		return nil, fmt.Errorf("member %q is no longer registered. Register it again", where.Registration)
 	}
-	node, err := r.usable(ctx, cr)
-	if err != nil {
-		return nil, err
-	}
-	return mover(r.record, role, r.image, node.Spec.Taints), nil
+	return r.usable(ctx, cr)
 }
 
 // volume reads a volume of the move. It must be one of the namespace's: a tenant who may write

@@ -77,6 +77,14 @@ type record struct {
 	Used bool `json:"used,omitempty"`
 }
 
+// where returns the member of a Pod with a role.
+func (r *record) where(role string) place {
+	if role == writes {
+		return r.To
+	}
+	return r.From
+}
+
 // recordKey is the key of the ConfigMap.
 const recordKey = "move"
 

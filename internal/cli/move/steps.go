@@ -81,8 +81,8 @@ func (r *run) ready(ctx context.Context) error {
 	if _, err := r.unmoved(ctx); err != nil {
 		return err
 	}
-	for _, role := range []string{reads, writes} { // both members are usable
-		if _, err := r.podFor(ctx, role); err != nil {
+	for _, where := range []place{r.From, r.To} {
+		if _, err := r.node(ctx, where); err != nil {
 			return err
 		}
 	}
@@ -229,10 +229,7 @@ func (r *run) startPod(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	where := r.From
-	if role == writes {
-		where = r.To
-	}
+	where := r.where(role)
 	r.say("Starting Pod %q in member %q", pod.Name, where.Registration)
 	if err := r.host.Create(ctx, pod, command.FieldOwner); err != nil {
 		return r.explain(fmt.Errorf("create Pod %q: %w", pod.Name, err))
@@ -378,12 +375,9 @@ func (r *run) compare(ctx context.Context) error {
 	r.say("Comparing both disks by checksum")
 	sums := make([]string, 2)
 	group, groupCtx := errgroup.WithContext(ctx)
-	for i, end := range []struct {
-		role  string
-		where place
-	}{{reads, r.From}, {writes, r.To}} {
+	for i, role := range []string{reads, writes} {
 		group.Go(func() (err error) {
-			sums[i], err = r.sumOf(groupCtx, podName(r.record, end.role), end.where)
+			sums[i], err = r.sumOf(groupCtx, podName(r.record, role), r.where(role))
 			return err
 		})
 	}

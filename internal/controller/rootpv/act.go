@@ -108,8 +108,8 @@ func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, st
 
 // dropHost deletes the host PV first, and then removes Xylem's finalizer, so that the finalizer
 // protects the PV until it is being deleted. Before that, live reads prove that the host no longer
-// needs this record of the volume. In a restored
-// cluster, absence is not evidence, and the host PV is the last record of the volume.
+// needs this record of the volume. In a restored cluster, absence is not evidence, and the host PV
+// is the last record of the volume.
 func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err

@@ -71,7 +71,7 @@ func TestDecidePromised(t *testing.T) {
 	}{
 		"no Pod uses it":                               {observed: promised(), want: "nothing"},
 		"a Pod is bound to the node":                   {observed: promised(withPods("a")), want: "place"},
-		"landed, placed":                               {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
+		"a Pod is bound to the node, placed":           {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
 		"several Pods are bound to nodes, placed":      {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
 		"a Pod is bound to the node, placed, labelled": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
 		"the member lacks the class":                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},

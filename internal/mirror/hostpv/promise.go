@@ -40,7 +40,7 @@ func Promises(class *storagev1.StorageClass) bool {
 // cannot promise properties of a volume that does not exist yet.
 func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *mirror.Refusal {
 	refuse := func(reason, format string, args ...any) *mirror.Refusal {
-		return &mirror.Refusal{Reason: reason, Message: "Xylem cannot promise a volume to this claim: " + fmt.Sprintf(format, args...)}
+		return mirror.Refuse(reason, "Xylem cannot promise a volume to this claim: "+format, args...)
 	}
 	switch name := claim.Spec.VolumeName; {
 	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):

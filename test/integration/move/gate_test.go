@@ -43,8 +43,8 @@ func at(n int, lost bool) func(string) (bool, bool) {
 	}
 }
 
-// anew ends a run at the first write at which no earlier run has ended, twice for each.
-func anew(seen map[string]int) func(string) (bool, bool) {
+// atNewWrite ends a run at the first write at which no earlier run has ended, twice for each.
+func atNewWrite(seen map[string]int) func(string) (bool, bool) {
 	return func(write string) (bool, bool) {
 		seen[write]++
 		return seen[write] <= 2, seen[write] == 1

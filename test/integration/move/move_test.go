@@ -169,7 +169,7 @@ var _ = Describe("A move that is killed", func() {
 		seen := map[string]int{}
 		for runs := 0; ; runs++ {
 			Expect(runs).To(BeNumerically("<", 80), "the move does not advance: %v", seen)
-			r, _ := g.run(ctx, anew(seen), s.args("--to", two)...)
+			r, _ := g.run(ctx, atNewWrite(seen), s.args("--to", two)...)
 			if r.code == 0 {
 				break
 			}
